@@ -14,7 +14,8 @@ from codiag.extending import Diagonalizer, Iterate, Method
 from codiag.methods import NOJD, OJD
 from codiag.metrics import match_components
 from codiag.models.crowd import as_votes
-from codiag.models.frame import ViewMoments, estimate_views
+from codiag.models.frame import ViewMoments, view_problem
+from codiag.result import solve
 from codiag.synthetic import orthonormal_factor
 from codiag.tensors import CrossMomentTensor
 from experiments.claims import Claim, Ruling, Trials
@@ -95,7 +96,8 @@ def _measure(cell: Cell, _: int) -> Values:
 
 
 def _fitted(moments: ViewMoments, k: int, name: str, start: int) -> tuple[float, list[np.ndarray]]:
-    fit = estimate_views(moments, k, _methods(start)[name], 0)[2]  # one seed: the projections stay
+    method = _methods(start)[name]
+    fit = solve(view_problem(moments, k, method).problem, method, 0)  # one seed: the projections stay
     return fit.stages[-1].objective, [np.asarray(factor) for factor in fit.factors]
 
 

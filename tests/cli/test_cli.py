@@ -12,9 +12,8 @@ import codiag
 from codiag._text import read_frame
 from codiag.cli import app
 from codiag.cli.commands import ORDER
-from codiag.cli.comparison import compare
-from codiag.cli.demo.rivals import RIVALS
-from codiag.cli.demo.run import run_spectra
+from codiag.cli.demo.run import RIVALS, run_spectra
+from codiag.cli.factorization import compare
 from codiag.cli.models import communities, topics
 from codiag.cli.terminal import in_options, options_of
 from codiag.io import labelled_tensor, write_table

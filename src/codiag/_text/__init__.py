@@ -14,7 +14,6 @@ from codiag._text._files import (
     readable,
     reason_of,
 )
-from codiag._text._html import html_table
 from codiag._text._tables import (
     ABSENT,
     SEPARATORS,
@@ -29,4 +28,4 @@ from codiag._text._tables import (
     table_rows,
     values_of,
 )
-from codiag._text._writing import inert, save_arrays, visible, write_text, written_at_once
+from codiag._text._writing import html_table, inert, save_arrays, visible, write_text, written_at_once

@@ -68,9 +68,8 @@ def open_binary(path: Path) -> IO[bytes]:
 
 def open_text(path: Path) -> TextIO:
     """Open a text file in UTF-8, packed or not, with line ends as they are."""
-    if is_packed(path):
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
+    opened = gzip.open if is_packed(path) else open
+    return opened(path, "rt", encoding="utf-8-sig", newline="")
 
 
 def reason_of(error: Exception) -> str:

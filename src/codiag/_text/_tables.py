@@ -109,7 +109,7 @@ def _read_columns(path: Path) -> Columns:
     if len(set(names)) < len(names):
         raise ValueError(f"line 1 of {path.name} must name columns differently; it reads {', '.join(names)[:80]}")
     if separator == ";" and any(map(has_decimal_comma, cells[1 : 1 + SAMPLED].ravel())):
-        cells = np.array([[_with_point(cell) for cell in row] for row in cells], dtype=object)
+        cells = np.vectorize(lambda cell: cell.replace(",", ".") if has_decimal_comma(cell) else cell, "O")(cells)
     return Columns(zip(names, map(_typed, cells[1:].T), strict=True))
 
 
@@ -150,10 +150,6 @@ def separator_of(path: Path, first: str) -> str:
 def has_decimal_comma(field: str) -> bool:
     """Return whether a field is a number with a comma before its decimals."""
     return "." not in field and field.count(",") == 1 and is_number(field.replace(",", "."))
-
-
-def _with_point(field: str) -> str:
-    return field.replace(",", ".") if has_decimal_comma(field) else field
 
 
 def is_number(field: str) -> bool:

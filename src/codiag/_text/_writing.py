@@ -1,4 +1,4 @@
-"""Write files atomically, and escape text that terminals and spreadsheets would interpret."""
+"""Write files atomically and tables as HTML; escape text that terminals, browsers and spreadsheets would interpret."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 import re
 import tempfile
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 from typing import IO
 
@@ -79,3 +80,20 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+MOST_ROWS = 30
+"""Largest number of rows that a notebook shows."""
+
+
+def html_table(title: str, columns: Mapping[str, Iterable[object]]) -> str:
+    """Return a title and columns as HTML, with all cells as text."""
+    head = "".join(f"<th>{_text(name)}</th>" for name in columns)
+    rows = list(zip(*columns.values(), strict=True))
+    body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows[:MOST_ROWS])
+    more = f"<p>{len(rows) - MOST_ROWS} more</p>" if len(rows) > MOST_ROWS else ""
+    return f"<div><p>{_text(title)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
+
+
+def _text(cell: object) -> str:
+    return escape(visible(str(cell)))

@@ -9,11 +9,9 @@ from typing import Annotated
 import typer
 
 import codiag
-from codiag.cli import comparison, demo, factorization, models
+from codiag.cli import demo, factorization, models
 from codiag.cli.commands import app
 from codiag.cli.terminal import fail, options_of, out, show_warning
-
-__all__ = ["main"]
 
 
 def main() -> None:
@@ -38,7 +36,7 @@ def _options(
     """Factorize tensors by jointly diagonalizing matrices."""
 
 
-@app.command(hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def reproduce() -> None:
+@app.command("reproduce", hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def _reproduce() -> None:
     """Name the command that runs the experiments of the paper."""
     fail("the experiments of the paper are run in the repository of codiag, by: python -m experiments run all --quick")

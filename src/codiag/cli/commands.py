@@ -79,9 +79,14 @@ app = typer.Typer(
 )
 
 
-def option(*names: str, words: str, metavar: str | None = None) -> Any:
+def option(*names: str, words: str, **more: Any) -> Any:
     """Return an option that is described by these words, without its default."""
-    return typer.Option(*names, help=words, metavar=metavar, show_default=False)
+    return typer.Option(*names, help=words, show_default=False, **more)
+
+
+def argument(metavar: str, words: str) -> Any:
+    """Return the argument of a command that names the file to read."""
+    return typer.Argument(metavar=metavar, parser=named, help=words, show_default=False)
 
 
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same answer.")]

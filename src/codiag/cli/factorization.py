@@ -1,10 +1,11 @@
-"""The command ``factorize``: a fit, its table of weights and its diagnosis in words."""
+"""The commands for tensors: ``factorize``, a fit and its diagnosis, and ``compare``, every method on one tensor."""
 
 from __future__ import annotations
 
 import math
 import time
 import warnings
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,8 +22,10 @@ from codiag.cli.commands import Command, Force, Report, Seed, as_command, option
 from codiag.cli.files import ARRAYS, PAGES, PICTURES, TABLES
 from codiag.cli.terminal import fail, shown
 from codiag.labels import Labels
-from codiag.methods import as_method
-from codiag.result import complaint_about
+from codiag.methods import METHODS, as_method
+from codiag.metrics import factor_error
+from codiag.problem import Problem
+from codiag.result import Factorization, complaint_about, solve
 
 SHOWN = 30
 """Components that fit on a screen."""
@@ -90,7 +93,7 @@ def factorize(
     command.draw("--figure", lambda path: fit.plot().savefig(path))
 
 
-def _error_of(fit: codiag.Factorization) -> str:
+def _error_of(fit: Factorization) -> str:
     """Return the relative error in words; if entries are missing, how many."""
     n_entries, error = math.prod(fit.shape), f"relative error [bold]{fit.relative_error:.3e}[/bold]"
     if fit.n_observed is None or fit.n_observed == n_entries:
@@ -106,7 +109,7 @@ def _as_rank(rank: str) -> int:
         fail(f"--rank must be an integer, or auto; got {rank}")
 
 
-def _chosen(problem: codiag.Problem, largest: int, seed: int, command: Command) -> codiag.RankChoice:
+def _chosen(problem: Problem, largest: int, seed: int, command: Command) -> codiag.RankChoice:
     """Choose the rank that the tensor supports, and print why; exit if it supports none."""
     from codiag._checks import as_generator
     from codiag.selection import LEGEND, choose
@@ -118,9 +121,7 @@ def _chosen(problem: codiag.Problem, largest: int, seed: int, command: Command) 
     return choice
 
 
-def _fitted(
-    problem: codiag.Problem, choice: codiag.RankChoice | None, method: str | None, seed: int
-) -> codiag.Factorization:
+def _fitted(problem: Problem, choice: codiag.RankChoice | None, method: str | None, seed: int) -> Factorization:
     """Fit the problem; if its rank was chosen, return the fit of the choice unless another method is named."""
     if choice is None or method is not None:
         problem = problem if choice is None else problem.with_rank(choice.fit.rank)
@@ -135,7 +136,7 @@ def _is_table(path: Path | None) -> bool:
     return path is not None and path.suffix.lower() != ".npz"
 
 
-def _save(path: Path, fit: codiag.Factorization) -> None:
+def _save(path: Path, fit: Factorization) -> None:
     if not _is_table(path):
         fit.save(path)
         return
@@ -144,33 +145,28 @@ def _save(path: Path, fit: codiag.Factorization) -> None:
     write_table(path, factor_table(fit))
 
 
-def about_fit(fit: codiag.Factorization) -> list[RenderableType]:
+def about_fit(fit: Factorization) -> list[RenderableType]:
     """Return a table of weights with standard errors, one of labels if there are any, and the diagnosis in words."""
     tables = [_weight_table(fit)] if fit.labels is None else [_weight_table(fit), _label_table(fit, fit.labels)]
     return [*tables, "\n".join(shown(line) for line in str(fit.diagnose()).splitlines())]
 
 
-def factor_table(fit: codiag.Factorization) -> dict[str, list[Any]]:
+def factor_table(fit: Factorization) -> dict[str, list[Any]]:
     """Return the entries of all factors in columns, a row for each, in the labels of the data."""
     labels = fit.labels or Labels.counted(len(fit.shape))
-    weights = to_host(fit.weights).tolist()
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("component", "weight", "mode", "label", "value", "standard_error")
-    }
+    rows: list[tuple[Any, ...]] = []
     for mode, (factor, errors) in enumerate(zip(fit.factors, fit.entry_standard_errors, strict=True)):
         index = labels.index(mode, fit.shape[mode])
-        for component, weight in enumerate(weights):
-            size = len(index)
-            columns["component"] += [component] * size
-            columns["weight"] += [weight] * size
-            columns["mode"] += [labels.names[mode]] * size
-            columns["label"] += index.tolist() if index.dtype.kind != "M" else index.astype(str).tolist()
-            columns["value"] += to_host(factor)[:, component].tolist()
-            columns["standard_error"] += np.asarray(errors)[:, component].tolist()
-    return columns
+        texts = (index.astype(str) if index.dtype.kind == "M" else index).tolist()
+        columns = zip(to_host(fit.weights).tolist(), to_host(factor).T, np.asarray(errors).T, strict=True)
+        for component, (weight, *entries) in enumerate(columns):
+            values = zip(texts, *(column.tolist() for column in entries), strict=True)
+            rows += [(component, weight, labels.names[mode], *row) for row in values]
+    names = ("component", "weight", "mode", "label", "value", "standard_error")
+    return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
 
 
-def _weight_table(fit: codiag.Factorization) -> Table:
+def _weight_table(fit: Factorization) -> Table:
     names = (fit.labels or Labels.counted(len(fit.shape))).names
     caption = "+-: standard error of the weight; then, mode by mode, of the unit factors"
     table = table_of("", [], ["component", "weight", "+-", *map(shown, names)], caption=caption)
@@ -182,7 +178,7 @@ def _weight_table(fit: codiag.Factorization) -> Table:
     return table
 
 
-def _label_table(fit: codiag.Factorization, labels: Labels) -> Table:
+def _label_table(fit: Factorization, labels: Labels) -> Table:
     table = table_of("strongest labels of each component", ["", *map(shown, labels.names)], [])
     factors = [to_host(factor) for factor in fit.factors]
     for component in range(min(fit.rank, SHOWN)):
@@ -199,11 +195,99 @@ def _error(value: float) -> str:
     return "unknown" if np.isnan(value) else f"{value:.2g}"
 
 
-def _stage_table(fit: codiag.Factorization, seconds: float) -> Table:
+def _stage_table(fit: Factorization, seconds: float) -> Table:
     """Return a table of the stages of a fit, after reading, which took some seconds."""
     table = table_of("", ["stage"], ["sweeps", "objective", "seconds"])
     table.add_row("read", "", "", f"{seconds:.3f}")
     for stage in fit.stages:
         objective = "" if math.isnan(stage.objective) else f"{stage.objective:.3e}"
         table.add_row(stage.name, str(stage.sweeps), objective, f"{stage.seconds:.3f}")
+    return table
+
+
+@as_command
+def compare(
+    path: reading.TensorFile,
+    rank: reading.Rank,
+    symmetric: reading.Symmetric = None,
+    nonnegative: reading.Nonnegative = False,
+    nn_modes: reading.NonnegativeModes = None,
+    missing: reading.MissingEntries = reading.Missing.NAN,
+    modes: reading.Modes = None,
+    value: reading.Value = None,
+    absent: reading.AbsentEntries = reading.Absent.MISSING,
+    seed: Seed = 0,
+    variable: reading.Variable = None,
+) -> None:
+    """Factorize a tensor by every method that applies.
+
+    The error of each, and the distance from the best one, are printed.
+    """
+    options = reading.TensorOptions(path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent)
+    with working("comparing ...", sources=[path]) as command:
+        results = compare_methods(options.read(rank, command).problem, seed=seed)
+    command.show(
+        _comparison_table(results, f"{command.title(path)}, rank {rank}"),
+        "[dim]distance: mean distance of the unit factors from those of the fit with the smallest error[/dim]",
+        *(f"[dim]{shown(line)}[/dim]" for line in _not_applied(results)),
+    )
+
+
+def _not_applied(results: list[Comparison]) -> list[str]:
+    """Return the methods that do not apply, a line for each reason."""
+    by_reason: dict[str, list[Comparison]] = {}
+    for result in results:
+        if result.fit is None:
+            class_name = type(as_method(result.method)).__name__
+            by_reason.setdefault(result.reason.replace(class_name, "they", 1), []).append(result)
+    return [
+        f"{same[0].method} does not apply: {same[0].reason}"
+        if len(same) == 1
+        else f"{', '.join(result.method for result in same)} do not apply: {reason}"
+        for reason, same in by_reason.items()
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The fit of a method, or the reason why there is none."""
+
+    method: str
+    fit: Factorization | None
+    reason: str
+    distance: float  # between its factors and those of the fit with the smallest error
+    seconds: float
+
+
+def compare_methods(problem: Problem, *, seed: int | None = None) -> list[Comparison]:
+    """Solve a problem by every method; return fits by their error, and methods that do not apply last."""
+    fits: dict[str, tuple[Factorization | None, str, float]] = {}
+    for name in METHODS:
+        start = time.perf_counter()
+        try:
+            fit, reason = solve(problem, as_method(name), seed), ""
+        except ValueError as error:
+            fit, reason = None, str(error)
+        fits[name] = fit, reason, time.perf_counter() - start
+    if all(fit is None for fit, _, _ in fits.values()):  # nothing applies: the mistake is in the tensor or the rank
+        raise ValueError(next(iter(fits.values()))[1])
+    best = min((fit for fit, _, _ in fits.values() if fit is not None), key=lambda fit: fit.relative_error)
+    results = [
+        Comparison(name, fit, reason, np.nan if fit is None else factor_error(fit, best), seconds)
+        for name, (fit, reason, seconds) in fits.items()
+    ]
+    return sorted(results, key=lambda result: np.inf if result.fit is None else result.fit.relative_error)
+
+
+def _comparison_table(results: list[Comparison], title: str) -> Table:
+    table = table_of(title, ["method"], ["relative error", "distance", "sweeps", "seconds"])
+    for result in results:
+        if result.fit is not None:
+            table.add_row(
+                result.method + ("" if result.fit.converged else " (not converged)"),
+                f"{result.fit.relative_error:.6e}",
+                f"{result.distance:.1e}",
+                str(sum(stage.sweeps for stage in result.fit.stages)),
+                f"{result.seconds:.3f}",
+            )
     return table

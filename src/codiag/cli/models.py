@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from codiag.cli.commands import Force, Report, Seed, as_command, named, table_of, working
+from codiag.cli.commands import Force, Report, Seed, argument, as_command, option, table_of, working
 from codiag.cli.files import ARRAYS, PAGES, PICTURES, TABLES
 from codiag.cli.terminal import fail, remark, shown
 
@@ -25,74 +25,57 @@ SHOWN = 15
 def topics(
     path: Annotated[
         Path,
-        typer.Argument(
-            help="A folder of .txt files, a .txt file with one document per line, a .csv, .tsv or .parquet table (also "
+        argument(
+            "CORPUS",
+            "A folder of .txt files, a .txt file with one document per line, a .csv, .tsv or .parquet table (also "
             ".gz), or counts (.npz, documents x words); - for lines on the standard input.",
-            metavar="CORPUS",
-            parser=named,
-            show_default=False,
         ),
     ],
-    n_components: Annotated[int, typer.Option("--topics", "-k", "-t", help="Number of topics.", show_default=False)],
+    n_components: Annotated[int, option("--topics", "-k", "-t", words="Number of topics.")],
     result: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="File to save topics, weights and shares to, .npz.", show_default=False),
+        Path | None, option("--out", "-o", words="File to save topics, weights and shares to, .npz.")
     ] = None,
     documents: Annotated[
-        Path | None,
-        typer.Option(
-            "--documents",
-            help="File to save the shares of topics in documents to, .csv or .tsv.",
-            show_default=False,
-        ),
+        Path | None, option("--documents", words="File to save the shares of topics in documents to, .csv or .tsv.")
     ] = None,
     text: Annotated[
         str | None,
-        typer.Option(
-            "--text",
-            metavar="COLUMN",
-            help="Column of a table that holds the documents; by default text.",
-            show_default=False,
-        ),
+        option("--text", metavar="COLUMN", words="Column of a table that holds the documents; by default text."),
     ] = None,
     document: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--id",
             metavar="COLUMN",
-            help="Column of a table with the names of documents; by default rows are numbered from 1.",
-            show_default=False,
+            words="Column of a table with the names of documents; by default rows are numbered from 1.",
         ),
     ] = None,
     stop_words: Annotated[
         str | None,
-        typer.Option(
-            "--stop-words", metavar="WORDS", help="Words to leave out: english (the default), none, or a file of words."
+        option(
+            "--stop-words",
+            metavar="WORDS",
+            words="Words to leave out: english (the default), none, or a file of words.",
         ),
     ] = None,
     min_df: Annotated[
         float | None,
-        typer.Option(
-            "--min-df",
-            help="Leave out words in fewer documents or, if below 1, in a smaller share; by default 2.",
-            show_default=False,
+        option(
+            "--min-df", words="Leave out words in fewer documents or, if below 1, in a smaller share; by default 2."
         ),
     ] = None,
     alpha_0: Annotated[
         float | None,
-        typer.Option(
+        option(
             "--alpha-0",
-            help="Sum of the Dirichlet parameters of mixtures; 0 for one topic per document, by default estimated.",
-            show_default=False,
+            words="Sum of the Dirichlet parameters of mixtures; 0 for one topic per document, by default estimated.",
         ),
     ] = None,
     max_iter: Annotated[
         int, typer.Option("--max-iter", "--polish", min=0, help="Largest number of collapsed variational steps.")
     ] = 30,
     n_words: Annotated[int, typer.Option("--words", min=1, help="Number of words to print per topic.")] = 10,
-    figure: Annotated[
-        Path | None, typer.Option("--figure", help="File to draw the words of topics to.", show_default=False)
-    ] = None,
+    figure: Annotated[Path | None, option("--figure", words="File to draw the words of topics to.")] = None,
     report: Report = None,
     seed: Seed = 0,
     force: Force = False,
@@ -131,45 +114,30 @@ def topics(
 def label(
     path: Annotated[
         Path,
-        typer.Argument(
-            help="A .csv, .tsv (also .gz) or .parquet file with task, worker and label; - for the standard input.",
-            metavar="VOTES",
-            parser=named,
-            show_default=False,
+        argument(
+            "VOTES", "A .csv, .tsv (also .gz) or .parquet file with task, worker and label; - for the standard input."
         ),
     ],
     result: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", help="Where to save labels and probabilities, .csv or .tsv; or -.", show_default=False
-        ),
+        Path | None, option("--out", "-o", words="Where to save labels and probabilities, .csv or .tsv; or -.")
     ] = None,
     workers: Annotated[
-        Path | None,
-        typer.Option("--workers", help="Where to save workers and their accuracy, .csv or .tsv.", show_default=False),
+        Path | None, option("--workers", words="Where to save workers and their accuracy, .csv or .tsv.")
     ] = None,
     gold: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--gold",
-            help="A table like VOTES with task and label: known classes, which these tasks keep.",
             metavar="TABLE",
-            show_default=False,
+            words="A table like VOTES with task and label: known classes, which these tasks keep.",
         ),
     ] = None,
     figure: Annotated[
-        Path | None,
-        typer.Option("--figure", help="Where to draw confusion matrices, rows by true class.", show_default=False),
+        Path | None, option("--figure", words="Where to draw confusion matrices, rows by true class.")
     ] = None,
-    task: Annotated[
-        str | None, typer.Option("--task", metavar="COLUMN", help="Column of the tasks.", show_default=False)
-    ] = None,
-    worker: Annotated[
-        str | None, typer.Option("--worker", metavar="COLUMN", help="Column of the workers.", show_default=False)
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option("--label", metavar="COLUMN", help="Column of the labels.", show_default=False)
-    ] = None,
+    task: Annotated[str | None, option("--task", metavar="COLUMN", words="Column of the tasks.")] = None,
+    worker: Annotated[str | None, option("--worker", metavar="COLUMN", words="Column of the workers.")] = None,
+    label: Annotated[str | None, option("--label", metavar="COLUMN", words="Column of the labels.")] = None,
     wide: Annotated[
         bool, typer.Option("--wide", help="The table has a row for each task and a column for each worker.")
     ] = False,
@@ -185,11 +153,10 @@ def label(
     ] = 100,
     smoothing: Annotated[
         float | None,
-        typer.Option(
+        option(
             "--smoothing",
             min=0,
-            help="Votes added to every cell of a confusion matrix; by default, the prior of workers is estimated.",
-            show_default=False,
+            words="Votes added to every cell of a confusion matrix; by default, the prior of workers is estimated.",
         ),
     ] = None,
     n_doubtful: Annotated[
@@ -267,41 +234,35 @@ def _doubt_table(model: DawidSkene, n_tasks: int) -> Table:
 def communities(
     path: Annotated[
         Path,
-        typer.Argument(
-            help="A .txt, .csv or .tsv file (also .gz) with two linked nodes on every line, .graphml or .gml; - for "
+        argument(
+            "EDGES",
+            "A .txt, .csv or .tsv file (also .gz) with two linked nodes on every line, .graphml or .gml; - for "
             "such lines on the standard input.",
-            metavar="EDGES",
-            parser=named,
-            show_default=False,
         ),
     ],
     n_components: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--communities",
             "-k",
             "--k",
             min=1,
-            help="Number of communities; by default, estimated from the spectrum of the graph.",
+            words="Number of communities; by default, estimated from the spectrum of the graph.",
         ),
     ] = None,
-    result: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Where to save memberships, .csv or .tsv.", show_default=False),
-    ] = None,
+    result: Annotated[Path | None, option("--out", "-o", words="Where to save memberships, .csv or .tsv.")] = None,
     weight: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--weight",
             metavar="COLUMN",
-            help="Column, by name or number from 1, or attribute with the weights of edges; none ignores them. By "
+            words="Column, by name or number from 1, or attribute with the weights of edges; none ignores them. By "
             "default the one called weight.",
-            show_default=False,
         ),
     ] = None,
     alpha_0: Annotated[
         float | None,
-        typer.Option("--alpha-0", min=0, help="How mixed nodes are; 0 for one community each. By default, estimated."),
+        option("--alpha-0", min=0, words="How mixed nodes are; 0 for one community each. By default, estimated."),
     ] = None,
     degree_corrected: Annotated[
         bool,
@@ -311,20 +272,16 @@ def communities(
         ),
     ] = True,
     method: Annotated[
-        str | None,
-        typer.Option("--method", help="nojd1, ojd1, tpm, als, ...; by default, joint diagonalization alone."),
+        str | None, option("--method", words="nojd1, ojd1, tpm, als, ...; by default, joint diagonalization alone.")
     ] = None,
     n_partitions: Annotated[
-        int | None, typer.Option("--partitions", min=1, help="Partitions to average over; by default, 10 or more.")
+        int | None, option("--partitions", min=1, words="Partitions to average over; by default, 10 or more.")
     ] = None,
     max_iter: Annotated[int, typer.Option("--max-iter", "--polish", min=0, help="Number of variational steps.")] = 5,
     correct_bias: Annotated[
         bool, typer.Option("--correct-bias", help="Correct the bias of rates of links by simulated graphs.")
     ] = False,
-    figure: Annotated[
-        Path | None,
-        typer.Option("--figure", help="Where to draw sizes, memberships and links.", show_default=False),
-    ] = None,
+    figure: Annotated[Path | None, option("--figure", words="Where to draw sizes, memberships and links.")] = None,
     report: Report = None,
     seed: Seed = 0,
     force: Force = False,
@@ -365,8 +322,9 @@ def _community_table(model: MixedMembershipCommunities, name: str) -> Table:
     )
     members = model.overlapping_labels().sum(axis=0)
     mass, rates = model.memberships_.sum(axis=0), model.connectivity_
-    for place in range(min(model.n_components_, 2 * SHOWN)):
-        away = (rates[place] @ mass - rates[place, place] * mass[place]) / max(mass.sum() - mass[place], 1e-300)
-        strongest = int((model.labels_ == place).sum())
-        table.add_row(str(place), str(strongest), str(members[place]), f"{rates[place, place]:.4f}", f"{away:.4f}")
+    for community in range(min(model.n_components_, 2 * SHOWN)):
+        inside, others = rates[community, community], mass.sum() - mass[community]
+        outside = (rates[community] @ mass - inside * mass[community]) / max(others, 1e-300)
+        strongest = int((model.labels_ == community).sum())
+        table.add_row(str(community), str(strongest), str(members[community]), f"{inside:.4f}", f"{outside:.4f}")
     return table

@@ -12,19 +12,17 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 import codiag
-from codiag.cli.commands import Command, named, option
+from codiag.cli.commands import Command, argument, option
 from codiag.cli.terminal import remark
 from codiag.labels import Labelled, Labels
 from codiag.tensors import SparseTensor
 
 TensorFile = Annotated[
     Path,
-    typer.Argument(
-        metavar="TENSOR",
-        parser=named,
-        help="A .npy(.gz), .npz, .mat, .tns(.gz), .zarr or .h5 file, x.h5:/name for one array of several; a .csv, .tsv "
+    argument(
+        "TENSOR",
+        "A .npy(.gz), .npz, .mat, .tns(.gz), .zarr or .h5 file, x.h5:/name for one array of several; a .csv, .tsv "
         "(also .gz) or .parquet table with a row for each entry; or - for the standard input.",
-        show_default=False,
     ),
 ]
 Rank = Annotated[int, option("--rank", "-k", "-r", words="Number of components.")]
@@ -110,13 +108,9 @@ class TensorOptions:
         command.passes.over(shape)
         data, observed = _observed(loaded, self.missing)
         constraints = _constraints(self.nonnegative, self.nn_modes, len(shape))
-        stated = {
-            "constraints": constraints,
-            "observed": observed,
-            "symmetric": self.symmetric,
-            "labels": loaded.labels,
-        }
-        problem = codiag.Problem(data, rank, **stated)
+        problem = codiag.Problem(
+            data, rank, constraints=constraints, observed=observed, symmetric=self.symmetric, labels=loaded.labels
+        )
         if self.missing is Missing.NONE:
             _refuse_missing(problem)
         if loaded.labels is not None and columns is None:

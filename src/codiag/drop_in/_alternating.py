@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -19,16 +19,15 @@ from codiag.problem import Problem
 from codiag.result import Factorization
 from codiag.tensors import components_of, khatri_rao
 
-
-class Swept(NamedTuple):
-    """The fit after a sweep, and whether the monitor ends the iteration there."""
-
-    fit: Factorization
-    stopped: bool
+Monitor = Callable[[Any, float], bool]
+"""Called with components and their relative error after every sweep; returns whether to stop."""
 
 
-def sweep_from(problem: Problem, init: Any, options: dict[str, Any]) -> Swept:
-    """Solve once for every mode in turn, which improves a poor start more than the first Gauss-Newton step."""
+def sweep_from(problem: Problem, init: Any, monitor: Monitor) -> tuple[Factorization, bool]:
+    """Solve once for every mode in turn, which improves a poor start more than the first Gauss-Newton step.
+
+    Return the fit, and whether the monitor ends the iteration there.
+    """
     check_init(init)
     objective = LeastSquares(problem)
     norm = _checked_norm(objective)
@@ -37,8 +36,7 @@ def sweep_from(problem: Problem, init: Any, options: dict[str, Any]) -> Swept:
         start = objective.feasible(start)
     swept = objective.sweep([start.factors[0] * start.weights, *start.factors[1:]], unit=False)
     error = objective.relative_error(swept)
-    stopped = options["monitor"](swept, error)
-    return Swept(Factorization(swept.weights, swept.factors, error, norm, False), stopped)
+    return Factorization(swept.weights, swept.factors, error, norm, False), monitor(swept, error)
 
 
 def _checked_norm(objective: LeastSquares) -> float:
@@ -128,19 +126,14 @@ def is_complex(tensor: Any) -> bool:
     return "complex" in str(getattr(tensor, "dtype", ""))
 
 
-class Sweeps(NamedTuple):
-    """When to end: after `max_sweeps`, if the relative error falls by less than `tol`, or if `monitor` returns True."""
-
-    max_sweeps: int
-    tol: float
-    monitor: Callable[[Factorization, float], bool]
-
-
-def fit_complex(tensor: Array, rank: int, init: Any, fixed: Sequence[int], seed: Any, sweeps: Sweeps) -> Factorization:
+def fit_complex(
+    tensor: Array, rank: int, init: Any, fixed: Sequence[int], seed: Any, max_sweeps: int, tol: float, monitor: Monitor
+) -> Factorization:
     r"""Fit components to a complex array, :math:`X_{(m)} \approx A_m (\bigodot_{n \ne m} A_n)^\top`, mode by mode.
 
     Factors of fixed modes are those of the start. Components keep the order and the scale of a given start; otherwise
-    columns have unit norm in all modes but the last, and the largest component is first.
+    columns have unit norm in all modes but the last, and the largest component is first. The fit ends after
+    `max_sweeps`, if the relative error falls by less than `tol`, or if `monitor` returns True.
     """
     xp = array_namespace(tensor)
     norm = float(xp.linalg.vector_norm(xp.reshape(tensor, (-1,))))
@@ -151,14 +144,14 @@ def fit_complex(tensor: Array, rank: int, init: Any, fixed: Sequence[int], seed:
     free = [mode for mode in range(tensor.ndim) if mode not in fixed]
     weights = xp.real(factors[-1][0, :]) * 0 + 1
     error, converged = math.inf, False
-    for _ in range(sweeps.max_sweeps):
+    for _ in range(max_sweeps):
         for mode in free:
             factors[mode] = _solved(tensor, factors, mode)
             if mode != free[-1] and not fixed and not given:
                 factors[mode] = _unit(factors[mode])
         before, error = error, _distance(tensor, factors) / norm
-        converged = before - error < sweeps.tol
-        if sweeps.monitor(Factorization(weights, tuple(factors), error, norm, converged), error) or converged:
+        converged = before - error < tol
+        if monitor(Factorization(weights, tuple(factors), error, norm, converged), error) or converged:
             break
     if not given:
         order = np.argsort(-to_host(xp.linalg.vector_norm(factors[-1], axis=0)), kind="stable").tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -14,7 +14,6 @@ from codiag._arrays import Array, like, to_host
 from codiag._checks import as_real_array
 from codiag.constraints import Constraint, Fixed, NonNegative, Ridge
 from codiag.drop_in._alternating import (
-    Sweeps,
     complaint_about_sweeps,
     fit_complex,
     is_complex,
@@ -77,16 +76,8 @@ class Request:
         return with_sparse(fit, self.tensor, self.n_sparse, self.mask) if self.n_sparse else as_cp(fit)
 
 
-class Answer(NamedTuple):
-    """The result of a call, the relative errors after every step, and a warning, if any."""
-
-    result: Any
-    errors: list[float]
-    complaint: str | None
-
-
-def answer(request: Request, *, normalize: bool) -> Answer:
-    """Fit components; return them in TensorLy's form."""
+def answer(request: Request, *, normalize: bool) -> tuple[Any, list[float], str | None]:
+    """Fit components; return them in TensorLy's form, the relative errors after every step, and a warning, if any."""
     errors: list[float] = []
 
     def monitor(components: Any, error: float) -> bool:
@@ -100,7 +91,7 @@ def answer(request: Request, *, normalize: bool) -> Answer:
     fit, complaint = _fitted(request, options)
     errors.append(fit.relative_error)
     unit = with_unit_columns(fit) if normalize else with_unit_weights(fit, balanced=request.ridge > 0)
-    return Answer(request.finished(unit), errors, complaint)
+    return request.finished(unit), errors, complaint
 
 
 def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, str | None]:
@@ -114,7 +105,7 @@ def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, s
     if request.order == 2:
         return _of_matrix(request.tensor, request.rank, request.fixed), None
     if is_complex(request.tensor):
-        fit = fit_complex(request.tensor, request.rank, init, request.fixed, request.seed, Sweeps(**options))
+        fit = fit_complex(request.tensor, request.rank, init, request.fixed, request.seed, **options)
         return fit, complaint_about_sweeps(fit, max_sweeps)
     if request.fixed:
         fit = with_fixed_modes(request.problem, init, request.fixed, options)
@@ -126,11 +117,11 @@ def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, s
         fit = solve(problem, method, request.seed)
         return fit, complaint_about(fit, method)
     problem = request.problem(symmetric=False)  # the modes of a given start may differ
-    swept = sweep_from(problem, init, options)
+    swept, stopped = sweep_from(problem, init, options["monitor"])
     signed = not request.nonnegative
-    if max_sweeps == 1 or swept.stopped:
-        return like_start(swept.fit, init, signed=signed), complaint_about_sweeps(swept.fit, 1)
-    method = NLS(init=swept.fit, max_replacements=0, **(options | {"max_sweeps": max_sweeps - 1}))
+    if max_sweeps == 1 or stopped:
+        return like_start(swept, init, signed=signed), complaint_about_sweeps(swept, 1)
+    method = NLS(init=swept, max_replacements=0, **(options | {"max_sweeps": max_sweeps - 1}))
     fit = solve(problem, method, request.seed)
     return like_start(fit, init, signed=signed), complaint_about(fit, method)
 

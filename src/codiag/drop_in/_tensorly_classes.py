@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
-from codiag.drop_in import _tensorly
+from codiag.drop_in._tensorly import non_negative_parafac, non_negative_parafac_hals, parafac
 
 
-class Decomposition(ABC):
-    """Base class: stores the arguments of a function, and its result."""
+class Decomposition:
+    """Base class: stores the arguments of a function, except for the tensor, and its result."""
 
+    function: ClassVar[Callable[..., Any]]
+    """The function, whose arguments those of the class are, by the same names and with the same defaults."""
+    order: ClassVar[tuple[str, ...]] = ()
+    """The names of the arguments, if their order is not that of the function."""
+    __signature__: ClassVar[inspect.Signature]
     rank: float | str
     decomposition_: Any
     errors_: list[float]
 
-    def _keep(self, given: dict[str, Any]) -> None:
-        """Set the arguments of ``__init__`` as attributes."""
-        vars(self).update({name: value for name, value in given.items() if name != "self"})
+    def __init_subclass__(cls) -> None:
+        accepted = inspect.signature(cls.function).parameters
+        names = cls.order or [name for name in accepted if name not in ("tensor", "return_errors")]
+        cls.__signature__ = inspect.Signature([accepted[name] for name in names])
 
-    @abstractmethod
-    def _decompose(self, tensor: Any, **options: Any) -> Any:
-        """Return components and their relative errors, step by step."""
+    def __init__(self, *args: Any, **options: Any) -> None:
+        given = self.__signature__.bind(*args, **options)
+        given.apply_defaults()
+        vars(self).update(given.arguments)
 
     def fit_transform(self, tensor: Any) -> Any:
         """Factorize a tensor, and return its components.
@@ -46,7 +53,7 @@ class Decomposition(ABC):
         [(3, 1), (4, 1), (5, 1)]
         """
         options = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        self.decomposition_, self.errors_ = self._decompose(tensor, **options, return_errors=True)
+        self.decomposition_, self.errors_ = type(self).function(tensor, **options, return_errors=True)
         return self.decomposition_
 
     def fit(self, tensor: Any) -> Any:
@@ -108,30 +115,7 @@ class CP(Decomposition):
     [(3, 1), (4, 1), (5, 1)]
     """
 
-    def __init__(
-        self,
-        rank: float | str,
-        n_iter_max: int = 100,
-        init: Any = "svd",
-        svd: str = "truncated_svd",
-        normalize_factors: bool = False,
-        orthogonalise: bool | int = False,
-        tol: float = 1e-8,
-        random_state: Any = None,
-        verbose: int | bool = 0,
-        sparsity: float | None = None,
-        l2_reg: float = 0,
-        mask: Any = None,
-        cvg_criterion: str = "abs_rec_error",
-        fixed_modes: Any = None,
-        svd_mask_repeats: int = 5,
-        linesearch: bool = False,
-        callback: Callable[[Any, float], Any] | None = None,
-    ) -> None:
-        self._keep(locals())
-
-    def _decompose(self, tensor: Any, **options: Any) -> Any:
-        return _tensorly.parafac(tensor, **options)
+    function = staticmethod(parafac)
 
     def __repr__(self) -> str:
         return f"Rank-{self.rank} CP decomposition."
@@ -168,24 +152,7 @@ class CP_NN(Decomposition):  # noqa: N801
     True
     """
 
-    def __init__(
-        self,
-        rank: float | str,
-        n_iter_max: int = 100,
-        init: Any = "svd",
-        svd: str = "truncated_svd",
-        tol: float = 1e-6,
-        random_state: Any = None,
-        verbose: int | bool = 0,
-        normalize_factors: bool = False,
-        mask: Any = None,
-        cvg_criterion: str = "abs_rec_error",
-        fixed_modes: Any = None,
-    ) -> None:
-        self._keep(locals())
-
-    def _decompose(self, tensor: Any, **options: Any) -> Any:
-        return _tensorly.non_negative_parafac(tensor, **options)
+    function = staticmethod(non_negative_parafac)
 
 
 class CP_NN_HALS(Decomposition):  # noqa: N801
@@ -219,23 +186,6 @@ class CP_NN_HALS(Decomposition):  # noqa: N801
     True
     """
 
-    def __init__(
-        self,
-        rank: float | str,
-        n_iter_max: int = 100,
-        init: Any = "svd",
-        svd: str = "truncated_svd",
-        tol: float = 1e-7,
-        sparsity_coefficients: Any = None,
-        fixed_modes: Any = None,
-        nn_modes: Any = "all",
-        exact: bool = False,
-        verbose: int | bool = False,
-        normalize_factors: bool = False,
-        cvg_criterion: str = "abs_rec_error",
-        random_state: Any = None,
-    ) -> None:
-        self._keep(locals())
-
-    def _decompose(self, tensor: Any, **options: Any) -> Any:
-        return _tensorly.non_negative_parafac_hals(tensor, **options)
+    function = staticmethod(non_negative_parafac_hals)
+    order = ("rank", "n_iter_max", "init", "svd", "tol", "sparsity_coefficients", "fixed_modes", "nn_modes", "exact",
+             "verbose", "normalize_factors", "cvg_criterion", "random_state")  # fmt: skip

@@ -8,7 +8,8 @@
 `MomentModel`           A latent-variable model: from data to `Moments`, from components to parameters (`Components`,
                         with `Diagnostics`).
 `LeastSquares`          The objective: values, derivatives, solutions mode by mode, constraints.
-`minimize`              From a start to a minimum, within `Limits`; it returns an `Outcome`.
+`minimize`              From a start to a minimum, within `Limits`; it returns components, their objective,
+                        the number of sweeps and whether these converged.
 `best_rank_one`         The best single component.
 ======================= ===========================================================================
 
@@ -48,7 +49,6 @@ __all__ = [
     "Method",
     "MomentModel",
     "Moments",
-    "Outcome",
     "Stage",
     "Start",
     "best_rank_one",

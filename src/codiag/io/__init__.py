@@ -18,9 +18,8 @@ Examples
 ('who', 'what', 'year')
 """
 
-from codiag.io._chunked import split_dataset
 from codiag.io._tables import labelled_tensor, read_votes, write_table
-from codiag.io._tensors import read_entries, read_labelled_entries, read_tensor
+from codiag.io._tensors import read_entries, read_labelled_entries, read_tensor, split_dataset
 from codiag.labels import Labelled, Labels
 from codiag.models.communities import read_edges, read_graph
 

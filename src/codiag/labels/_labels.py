@@ -1,4 +1,4 @@
-"""Names of modes and labels of their indices: results carry them, algorithms do not see them."""
+"""Names of modes and labels of their indices, and arrays of names: results carry them, algorithms do not see them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -215,3 +215,21 @@ def _written_out(listed: list[Any]) -> np.ndarray:
     if len(kinds) > len(set(texts)):
         texts = [repr(label) for label in listed]
     return np.array(texts, dtype=str)
+
+
+def as_vector(entries: list[Any]) -> np.ndarray:
+    """Return a vector of unchanged entries; NumPy would convert mixed lists to strings and tuples to rows."""
+    if len({type(entry) for entry in entries}) == 1 and isinstance(entries[0], str | int | float | np.generic):
+        return np.asarray(entries)
+    vector = np.empty(len(entries), dtype=object)
+    vector[:] = entries
+    return vector
+
+
+def sorted_names(entries: list[Any]) -> np.ndarray:
+    """Return the different entries, sorted if they can be compared, else in the order of their first occurrence."""
+    names = list(dict.fromkeys(entries))
+    try:
+        return as_vector(sorted(names))
+    except TypeError:
+        return as_vector(names)

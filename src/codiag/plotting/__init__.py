@@ -20,11 +20,10 @@ Examples
 6
 """
 
-from codiag.plotting._communities import communities
 from codiag.plotting._components import HEIGHT, components, pixel_means
-from codiag.plotting._crowd import confusions, draw_confusions
 from codiag.plotting._diagnostics import (
     LARGE,
+    draw_choice,
     draw_residuals,
     leverage,
     leverages,
@@ -32,8 +31,8 @@ from codiag.plotting._diagnostics import (
     residuals,
     root_mean_squares,
 )
+from codiag.plotting._models import communities, confusions, draw_confusions, topics
 from codiag.plotting._modes import different_modes, draw_bars, extremes, is_ordered, labels_of, name_along, texts_of
-from codiag.plotting._rank_choice import draw_choice
 from codiag.plotting._style import (
     COLORS,
     INK,
@@ -43,19 +42,12 @@ from codiag.plotting._style import (
     families,
     log_axis,
     log_ticks,
+    name_axes,
     paper,
     plain,
     short,
     shown,
     without_font,
 )
-from codiag.plotting._topics import topics
 
-__all__ = [
-    "communities",
-    "components",
-    "confusions",
-    "leverage",
-    "residuals",
-    "topics",
-]
+__all__ = ["communities", "components", "confusions", "leverage", "residuals", "topics"]

@@ -1,21 +1,34 @@
-"""Figures that check a fit: the residuals, and the leverage of every index."""
+"""Figures that check a fit: residuals, the leverage of every index, and the evidence for its rank."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from codiag._arrays import Array, TensorLike, to_host
-from codiag.labels import read_like
+from codiag.labels import Labels, read_like
 from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along, texts_of
-from codiag.plotting._style import INK, MUTED, OURS, families, grid_of_axes, plain, shown, tell_without_font
+from codiag.plotting._style import (
+    INK,
+    MUTED,
+    OURS,
+    THEIRS,
+    families,
+    grid_of_axes,
+    log_axis,
+    plain,
+    shown,
+    tell_without_font,
+)
 from codiag.problem import without_missing
 from codiag.tensors import as_tensor
 
 if TYPE_CHECKING:
     from codiag.result import Factorization
+    from codiag.selection import RankChoice
 
 POINTS = 400
 """Number of quantiles that are drawn."""
@@ -73,17 +86,21 @@ def draw_residuals(fit: Factorization, entries: np.ndarray, axes: Any = None) ->
     with grid_of_axes(axes, (len(modes) + 1, 1), size) as (figure, grid):
         total = float(np.sqrt(np.nanmean(entries**2)))
         for axis, mode in zip(grid[:-1, 0], modes, strict=True):
-            sizes = root_mean_squares(entries, mode)
-            draw_along(axis, labels.values[mode], sizes, OURS)
-            axis.axhline(total, color=MUTED, linewidth=1, linestyle="--")
-            axis.set_ylim(0, 1.15 * max(float(np.max(sizes)), total) or 1.0)
-            plain(axis)
-            name_along(axis, labels.names[mode], labels.values[mode])
+            _draw_against(axis, labels, mode, root_mean_squares(entries, mode), total, 1.15)
         _draw_quantiles(grid[-1, 0], entries[np.isfinite(entries)], total)
         if axes is None:
             figure.suptitle("Root mean square of the residuals (dashed: of all)", fontsize=11, color=INK)
             tell_without_font(figure, texts_of(labels))
     return figure
+
+
+def _draw_against(axis: Any, labels: Labels, mode: int, values: np.ndarray, level: float, top: float) -> None:
+    """Draw values along a mode and a dashed line at a level; the panel ends at `top` times the largest of both."""
+    draw_along(axis, labels.values[mode], values, OURS)
+    axis.axhline(level, color=MUTED, linewidth=1, linestyle="--")
+    axis.set_ylim(0, top * max(float(np.max(values)), level) or 1.0)
+    plain(axis)
+    name_along(axis, labels.names[mode], labels.values[mode])
 
 
 def residual_entries(fit: Factorization, tensor: Any, observed: Any) -> np.ndarray:
@@ -160,12 +177,8 @@ def leverage(fit: Factorization, *, axes: Any = None) -> Any:
     with grid_of_axes(axes, (len(modes), 1), (6.4, 1.5 * len(modes) + 0.6 * n_named + 0.5)) as (figure, grid):
         for axis, mode in zip(grid[:, 0], modes, strict=True):
             values, index = leverages(to_host(fit.factors[mode])), labels.values[mode]
-            draw_along(axis, index, values, OURS)
-            axis.axhline(np.mean(values), color=MUTED, linewidth=1, linestyle="--")
+            _draw_against(axis, labels, mode, values, float(np.mean(values)), 1.25)
             _name_large(axis, index, values)
-            axis.set_ylim(0, 1.25 * float(np.max(values)) or 1.0)
-            plain(axis)
-            name_along(axis, labels.names[mode], index)
         if axes is None:
             figure.suptitle("Leverage of every index (dashed: mean)", fontsize=11, color=INK)
             tell_without_font(figure, texts_of(labels))
@@ -188,3 +201,45 @@ def _name_large(axis: Any, index: np.ndarray | None, values: np.ndarray) -> None
             text = shown(f"{names[at]:.6g}" if names.dtype.kind == "f" else names[at], 20)
             style = {"ha": "center", "fontsize": 8, "color": INK, "fontfamily": families()}
             axis.annotate(text, where, xytext=(0, 3), textcoords="offset points", **style)
+
+
+def draw_choice(choice: RankChoice, axes: Sequence[Any] | None = None) -> Any:
+    """Draw errors, replication, the smallest component and the residual against the rank; return the figure."""
+    with grid_of_axes(axes, (2, 2), (9.0, 6.4), sharex=True) as (figure, grid):
+        _draw_evidence(choice, grid.ravel().tolist())
+        if axes is None:
+            figure.suptitle("No rank is supported" if choice.rank is None else f"Rank {choice.rank} is chosen")
+    return figure
+
+
+def _draw_evidence(choice: RankChoice, axes: Sequence[Any]) -> None:
+    table, (errors, shares, ratios, residuals) = choice.table, axes
+    ranks = table["rank"]
+    line = {"marker": "o", "markersize": 4, "linewidth": 1.5}
+    errors.plot(ranks, table["relative_error"], color=MUTED, label="fitted", **line)
+    errors.plot(ranks, table["held_out_error"], color=OURS, label="left out", **line | {"marker": "s"})
+    errors.set(title="Relative error")
+    shares.plot(ranks, table["congruence"], color=OURS, label="halves, congruence", **line)
+    consistency = np.clip(table["core_consistency"] / 100, 0, 1)
+    shares.plot(ranks, consistency, color=THEIRS, label="core consistency", **line | {"marker": "s", "linestyle": "--"})
+    shares.set(title="Replication and core consistency", ylim=(-0.03, 1.05))
+    ratios.plot(ranks, table["smallest_ratio"], color=OURS, **line)
+    ratios.set(title="Smallest weight over its standard error", xlabel="rank")
+    for axis, names in ((errors, ("relative_error", "held_out_error")), (ratios, ("smallest_ratio",))):
+        drawn = np.concatenate([table[name] for name in names])
+        positive = drawn[(drawn > 0) & np.isfinite(drawn)]
+        if positive.size:
+            log_axis(axis.yaxis, positive.tolist())
+    residuals.plot(ranks, table["residual_excess"], color=OURS, **line)
+    residuals.axhline(1, color=MUTED, linestyle=":", label="white noise stays below")
+    residuals.set(title="Residual against noise", xlabel="rank", ylim=(0, None))
+    for axis in axes:
+        for rank in (evidence.rank for evidence in choice.evidence if evidence.flaw):
+            axis.axvspan(rank - 0.5, rank + 0.5, color=MUTED, alpha=0.15, linewidth=0)
+        if choice.rank is not None:
+            axis.axvline(choice.rank, color=INK, linewidth=1, linestyle="--")
+        axis.set_xticks(ranks[:: 1 + ranks.size // 12])
+    for axis in (errors, shares, residuals):  # above the panel, where no data is
+        axis.set_title(axis.get_title(), pad=20)
+        above = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "ncols": 2}
+        axis.legend(frameon=False, fontsize=8, borderaxespad=0, handlelength=1.6, columnspacing=1.2, **above)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -55,9 +56,8 @@ def paper(size: tuple[float, float]) -> Iterator[Any]:
     """
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    from codiag.plotting._picture import Picture
 
     style: Any = {
         "font.size": 10,
@@ -70,9 +70,16 @@ def paper(size: tuple[float, float]) -> Iterator[Any]:
         "svg.hashsalt": "codiag",
     }
     with mpl.rc_context(style):
-        figure = Picture(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08), facecolor="white")
+        figure: Any = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08), facecolor="white")
         FigureCanvasAgg(figure)
+        figure._repr_png_ = partial(_as_png, figure)  # notebooks show it, whether or not pyplot was imported
         yield figure
+
+
+def _as_png(figure: Any) -> bytes:
+    file = BytesIO()
+    figure.savefig(file, format="png", dpi=figure.dpi)
+    return file.getvalue()
 
 
 @contextmanager
@@ -99,6 +106,13 @@ def plain(axis: Any) -> None:
     axis.spines[["top", "right"]].set_visible(False)
     axis.tick_params(labelsize=8, labelfontfamily=families())
     axis.locator_params(axis="y", nbins=3)
+
+
+def name_axes(axes: Any, x: str, y: str) -> None:
+    """Name both axes of a panel, and remove its frame."""
+    axes.set_xlabel(x, fontsize=9)
+    axes.set_ylabel(y, fontsize=9)
+    plain(axes)
 
 
 @lru_cache(maxsize=1)

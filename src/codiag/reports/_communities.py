@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codiag.plotting import OURS, draw_bars, plain
+from codiag.plotting import OURS, draw_bars, name_axes
 from codiag.reports._html import note, panels, report, sentences, separate_panels, shaded, table
 
 if TYPE_CHECKING:
@@ -70,23 +70,19 @@ def _members(model: MixedMembershipCommunities) -> str:
     counts = np.bincount(model.labels_[linked], minlength=model.n_components_)
     overlapping = model.overlapping_labels()[linked].sum(axis=0)
     rows = []
-    for place in range(min(model.n_components_, MOST_COMMUNITIES)):
-        shares = np.where(linked, model.memberships_[:, place], -1.0)
+    for community in range(min(model.n_components_, MOST_COMMUNITIES)):
+        shares = np.where(linked, model.memberships_[:, community], -1.0)
         names = [str(model.nodes_[node]) for node in np.argsort(-shares, kind="stable")[:MOST_MEMBERS]]
-        rows.append((place, counts[place], overlapping[place], ", ".join(names)))
+        rows.append((community, counts[community], overlapping[community], ", ".join(names)))
     headings = ["community", "strongest for", "above 0.3", "strongest members"]
     with separate_panels(2) as grid:
         sizes, mixed = grid[0]
         draw_bars(sizes, np.arange(counts.size), counts, OURS)
-        sizes.set_xlabel("community", fontsize=9)
-        sizes.set_ylabel("nodes it is the strongest for", fontsize=9)
+        name_axes(sizes, "community", "nodes it is the strongest for")
         sizes.xaxis.get_major_locator().set_params(integer=True)
         mixed.hist(model.memberships_[linked].max(axis=1), bins=np.linspace(0, 1, 21), color=OURS, alpha=0.85)
         mixed.set_xlim(0, 1)
-        mixed.set_xlabel("largest membership of a node", fontsize=9)
-        mixed.set_ylabel("nodes", fontsize=9)
-        for axes in grid[0]:
-            plain(axes)
+        name_axes(mixed, "largest membership of a node", "nodes")
         descriptions = [
             "Number of nodes that each community is strongest for",
             "Number of nodes by their largest membership",
@@ -101,7 +97,7 @@ def _members(model: MixedMembershipCommunities) -> str:
 def _links(model: MixedMembershipCommunities) -> str:
     n = min(model.n_components_, MOST_COMMUNITIES)
     rates = np.asarray(model.connectivity_)[:n, :n]
-    names = [str(place) for place in range(n)]
+    names = list(map(str, range(n)))
     title = "Probability of a link between nodes of two communities, by the fitted model"
     if model.weighted_:
         title = "Expected weight of the link between nodes of two communities, by the fitted model"
@@ -137,7 +133,7 @@ def _advice(model: MixedMembershipCommunities) -> list[str]:
     others = np.where(np.eye(k, dtype=bool), -np.inf, rates).max(axis=1)
     loose = np.flatnonzero(np.diag(rates) < others)
     if loose.size:
-        listed = ", ".join(str(place) for place in loose[:10])
+        listed = ", ".join(map(str, loose[:10]))
         advice.append(
             f"Members of {listed} are linked with another community more than with each other: roles rather than "
             "groups, or parts of one community. Try a smaller number of communities."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from codiag.models.crowd import class_names
-from codiag.plotting import MUTED, OURS, log_axis, plain
+from codiag.plotting import MUTED, OURS, log_axis, name_axes
 from codiag.reports._html import folded, note, panels, report, sentences, separate_panels, shaded, side_by_side, table
 
 if TYPE_CHECKING:
@@ -105,16 +105,11 @@ def _workers(model: DawidSkene, workers: dict[str, np.ndarray]) -> str:
     return _worker_panels(model, workers) + listed
 
 
-def _worker_rows(workers: dict[str, np.ndarray], places: np.ndarray) -> str:
+def _worker_rows(workers: dict[str, np.ndarray], order: np.ndarray) -> str:
+    columns = (workers[key][order] for key in ("worker", "votes", "accuracy", "standard_error", "low", "high"))
     rows = [
-        (
-            workers["worker"][place],
-            workers["votes"][place],
-            f"{workers['accuracy'][place]:.3f}",
-            f"{workers['standard_error'][place]:.3f}",
-            f"{workers['low'][place]:.3f} to {workers['high'][place]:.3f}",
-        )
-        for place in places
+        (name, n_votes, f"{accuracy:.3f}", f"{error:.3f}", f"{low:.3f} to {high:.3f}")
+        for name, n_votes, accuracy, error, low, high in zip(*columns, strict=True)
     ]
     return table("Workers", ["worker", "votes", "right", "standard error", "interval"], rows, words=["worker"])
 
@@ -129,13 +124,11 @@ def _worker_panels(model: DawidSkene, workers: dict[str, np.ndarray]) -> str:
         crowd.axhline(1 / len(model.classes_), color=MUTED, linestyle="--", linewidth=1)
         if votes.max() > 20 * max(votes.min(), 1):
             log_axis(crowd.xaxis, np.maximum(votes, 1).tolist())
-        crowd.set(ylim=(0, 1.02), xlabel="votes given", ylabel="share of right votes")
+        crowd.set_ylim(0, 1.02)
+        name_axes(crowd, "votes given", "share of right votes")
         labels.hist(model.label_table()["probability"], bins=np.linspace(0, 1, 21), color=OURS, alpha=0.85)
-        labels.set(xlim=(0, 1), xlabel="probability of the label", ylabel="tasks")
-        for axes in (crowd, labels):
-            plain(axes)
-            axes.xaxis.label.set_fontsize(9)
-            axes.yaxis.label.set_fontsize(9)
+        labels.set_xlim(0, 1)
+        name_axes(labels, "probability of the label", "tasks")
         descriptions = ["Share of right votes against the number of votes, for every worker, with intervals"]
         descriptions.append("Number of tasks against the probability of their labels")
         caption = "Every worker with a 90 % interval (dashed: guessing), and the probabilities of the labels."
@@ -148,7 +141,7 @@ def _confusions(model: DawidSkene, workers: dict[str, np.ndarray]) -> str:
         return sentences([f"Confusion matrices of {len(names)} classes are too large to be shown; see confusion_."])
     cells = np.array([[workers[f"p({given}|{true})"] for given in names] for true in names])
     busiest = np.argsort(-workers["votes"], kind="stable")[:MOST_MATRICES]
-    parts = [shaded(str(workers["worker"][place]), names, names, cells[:, :, place]) for place in busiest]
+    parts = [shaded(str(workers["worker"][worker]), names, names, cells[:, :, worker]) for worker in busiest]
     reading = "Rows are true classes, columns the labels given: every row has sum one."
     more = f" The {MOST_MATRICES} workers with most votes." if len(workers["worker"]) > MOST_MATRICES else ""
     return note(reading + more) + side_by_side(parts)
@@ -182,8 +175,8 @@ def _advice(model: DawidSkene, tasks: dict[str, np.ndarray], workers: dict[str, 
     return advice
 
 
-def _listed(workers: dict[str, np.ndarray], places: np.ndarray) -> str:
+def _listed(workers: dict[str, np.ndarray], indices: np.ndarray) -> str:
     """Return the names of workers, those with most votes first."""
-    order = places[np.argsort(-workers["votes"][places], kind="stable")]
+    order = indices[np.argsort(-workers["votes"][indices], kind="stable")]
     more = f" and {order.size - MOST_NAMES} more" if order.size > MOST_NAMES else ""
-    return ", ".join(str(workers["worker"][place]) for place in order[:MOST_NAMES]) + more
+    return ", ".join(str(name) for name in workers["worker"][order[:MOST_NAMES]]) + more

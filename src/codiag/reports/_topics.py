@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from codiag.models.frame import hidden_component
-from codiag.plotting import MUTED, OURS, draw_bars, plain
+from codiag.plotting import MUTED, OURS, draw_bars, name_axes
 from codiag.reports._html import note, panels, report, sentences, separate_panels, shaded, side_by_side, table
 
 if TYPE_CHECKING:
@@ -126,10 +126,8 @@ def _spectrum(model: LatentDirichlet | SingleTopic) -> str:
         axes.bar([heights.size - 1], heights[-1:], color=MUTED, width=0.75)
         if noise is not None:
             axes.axhline(noise, color=MUTED, linestyle="--", linewidth=1)
-        axes.set_xlabel("component", fontsize=9)
-        axes.set_ylabel("eigenvalue of the second moment", fontsize=9)
+        name_axes(axes, "component", "eigenvalue of the second moment")
         axes.xaxis.get_major_locator().set_params(integer=True)
-        plain(axes)
         caption = "Eigenvalues, one for each topic and the next one (gray). "
         if noise is not None:
             caption += "A topic is well supported if its eigenvalue is far above the dashed line, the sampling noise."

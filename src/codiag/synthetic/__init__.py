@@ -14,8 +14,6 @@ Function                  Data
 `worker_confusions`       Confusion matrices of workers.
 ========================= ===========================================================
 
-`operator_norm` computes the operator norm of a symmetric tensor, by which the theorems measure noise.
-
 Examples
 --------
 >>> from codiag.synthetic import noisy_tensor
@@ -52,7 +50,6 @@ __all__ = [
     "mixed_membership_graph",
     "mixed_signals",
     "noisy_tensor",
-    "operator_norm",
     "orthonormal_factor",
     "unit_factor",
     "worker_confusions",

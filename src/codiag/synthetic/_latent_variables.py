@@ -229,13 +229,10 @@ def mixed_membership_graph(
 def _links(scaled: np.ndarray, connectivity: np.ndarray, rng: np.random.Generator) -> sparse.csr_array:
     """Draw the adjacency matrix in blocks of rows."""
     n = scaled.shape[0]
-    rows, columns = [], []
+    parts = []
     for start in range(0, n, ROWS_AT_ONCE):
         probabilities = scaled[start : start + ROWS_AT_ONCE] @ connectivity @ scaled.T
-        row, column = np.nonzero(rng.random(probabilities.shape) < probabilities)
-        above = column > row + start
-        rows.append(row[above] + start)
-        columns.append(column[above])
-    row, column = np.concatenate(rows), np.concatenate(columns)
-    both = np.concatenate([row, column]), np.concatenate([column, row])
-    return sparse.csr_array((np.ones(both[0].size), both), shape=(n, n))
+        linked = rng.random(probabilities.shape) < probabilities
+        parts.append(sparse.csr_array(np.triu(linked, start + 1), dtype=np.float64))
+    above = sparse.vstack(parts, format="csr")
+    return sparse.csr_array(above + above.T)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -12,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from codiag.metrics import minimum_distance
 from codiag.models import NSS, SOBI
+from codiag.models.frame import merged
 from codiag.models.sources import LaggedSums, WindowSums
 from codiag.synthetic import mixed_signals
 from source_cases import ROUNDING, drawn
@@ -65,10 +64,10 @@ def test_sums_of_parts_are_those_of_the_whole(cuts):
     parts = [LaggedSums.over(part, 30, open=True) for part in np.split(samples, cuts)]
     forward = parts[0]
     for part in parts[1:]:
-        forward = forward.merged(part)
+        forward = merged([forward, part])
     backward = parts[-1]
     for part in parts[-2::-1]:
-        backward = part.merged(backward)
+        backward = merged([part, backward])
     expected = lagged(samples, 30)
     for sums in (forward, backward):
         assert_allclose(sums.finish().matrices, expected, rtol=1e-9, atol=1e-9 * np.max(expected))
@@ -189,7 +188,7 @@ def test_blocks_have_samples_enough(n_channels):
     least = 4 * n_channels
     for cuts in (range(1, 500), range(5, 500, 5), [1, 2, 300, 301], [499]):
         parts = [WindowSums.over(part, 20, least) for part in np.split(samples, cuts)]
-        sums = functools.reduce(WindowSums.merged, parts)
+        sums = merged(parts)
         assert np.all(sums.counts[:-1] >= least)
         assert np.all(sums.closed().counts >= least)
         mean, products = sums.closed().finish()
@@ -204,7 +203,7 @@ def test_long_streams_fill_no_memory(monkeypatch):
     mixed = drawn("NSS", n=20_000)[1]
     sums = None
     for part in np.split(mixed.channels, 500):
-        sums = WindowSums.over(part, 20, 16) if sums is None else sums.merged(WindowSums.over(part, 20, 16))
+        sums = WindowSums.over(part, 20, 16) if sums is None else merged([sums, WindowSums.over(part, 20, 16)])
         assert sums.counts.size <= 100
     assert sums.counts.sum() == 20_000
     assert sums.least <= 20_000 / 25

@@ -40,8 +40,7 @@ def demo(
 
     By codiag and by other libraries, if they are installed; both are drawn.
     """
-    from codiag.cli.demo.figure import draw_demo
-    from codiag.cli.demo.run import run_demo
+    from codiag.cli.demo.run import draw_demo, run_demo
 
     drawn = figure is not None or find_spec("matplotlib") is not None
     outputs = {"--figure": (figure or FIGURE if drawn else None, PICTURES)}

@@ -1,5 +1,8 @@
 """Approximate joint diagonalization by the names of ``pyriemann.geometry.ajd``: change the import and nothing else.
 
+Arguments, defaults, shapes, conventions and the warning without convergence are those of pyriemann. The steps are those
+of codiag, so that numbers of iterations differ.
+
 ============= ====================================================================
 `ajd`         One of the others, by name.
 `ajd_pham`    Covariance matrices, by maximum likelihood.
@@ -16,6 +19,328 @@ Examples
 (2, 2, 2)
 """
 
-from codiag.drop_in._pyriemann_ajd import ajd, ajd_pham, rjd, uwedge
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+from array_api_compat import is_array_api_obj, is_torch_array
+
+from codiag._arrays import Array, array_namespace, like, to_host
+from codiag._checks import ConvergenceWarning, as_finite, as_number, as_stack, check_square
+from codiag.diagonalize import UWEDGE, Diagonalization, OrthogonalNewton, most_likely
 
 __all__ = ["ajd", "ajd_pham", "rjd", "uwedge"]
+
+
+Result = tuple[Array, Array]
+
+
+def rjd(X: Array, *, init: Array | None = None, eps: float = 1e-8, n_iter_max: int = 100) -> Result:  # noqa: N803
+    """Find the orthonormal matrix that diagonalizes best, as ``pyriemann.geometry.ajd.rjd`` does.
+
+    Parameters
+    ----------
+    X : array of shape (n_matrices, n, n)
+        Symmetric matrices, of NumPy or any other array library; never modified.
+    init : array of shape (n, n), optional
+        Orthonormal columns to start from.
+    eps : float
+        Stop when the largest rotation falls below it; values above 1e-8, which would save one step, count as 1e-8.
+    n_iter_max : int
+        Largest number of steps.
+
+    Returns
+    -------
+    V : array of shape (n, n)
+        The diagonalizer: orthonormal columns, in the order and with the signs nearest to `init`, by default the
+        identity.
+    D : array of shape (n_matrices, n, n)
+        ``V.T @ X @ V``.
+
+    See Also
+    --------
+    ajd : Calls a method by its name.
+    codiag.diagonalize.OrthogonalNewton : The method that is used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.drop_in.ajd import rjd
+    >>> V, D = rjd(np.array([[[2.0, 1.0], [1.0, 2.0]], [[0.0, 1.0], [1.0, 0.0]]]))
+    >>> np.sort(np.diag(D[0])).round(12).tolist()
+    [1.0, 3.0]
+    """
+    stack = _as_stack(X, "rjd")
+    start = None if init is None else _as_init(init, stack).T
+    method = OrthogonalNewton(tol=_step_size(eps), max_sweeps=_sweeps(n_iter_max), statistical_tol=0.0)
+    fit = method(stack, init=None if start is None else like(start, stack), seed=0)
+    rows = _in_order(_completed(fit), np.eye(stack.shape[1]) if start is None else start)
+    _warn_unless(fit.converged, "rjd", fit.n_sweeps)
+    inverse = like(rows, stack)
+    return array_namespace(inverse).matrix_transpose(inverse), _transformed(inverse, stack)
+
+
+def uwedge(X: Array, *, init: Array | None = None, eps: float = 1e-7, n_iter_max: int = 100) -> Result:  # noqa: N803
+    """Diagonalize by uniformly weighted least squares, as ``pyriemann.geometry.ajd.uwedge`` does.
+
+    Parameters
+    ----------
+    X : array of shape (n_matrices, n, n)
+        Symmetric matrices, of NumPy or any other array library; never modified.
+    init : array of shape (n, n), optional
+        Diagonalizer to start from. By default starts are computed from the matrices, more than one if the noise is
+        large.
+    eps : float
+        Stop when the largest relative step falls below it; values above 1e-8, which would save one step, count as 1e-8.
+    n_iter_max : int
+        Largest number of steps from each start.
+
+    Returns
+    -------
+    V : array of shape (n, n)
+        The diagonalizer: rows scaled so that the first of the matrices gets diagonals of 1 and -1, in the order nearest
+        to `init`, by default the strongest first.
+    D : array of shape (n_matrices, n, n)
+        ``V @ X @ V.T``.
+
+    See Also
+    --------
+    ajd : Calls a method by its name.
+    codiag.diagonalize.UWEDGE : The method that is used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.drop_in.ajd import uwedge
+    >>> rng = np.random.default_rng(0)
+    >>> mixing = rng.standard_normal((3, 3))
+    >>> V, D = uwedge(mixing @ (np.eye(3) * rng.uniform(1, 2, (5, 1, 3))) @ mixing.T)
+    >>> (D.round(12) + 0.0)[0].tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    stack = _as_stack(X, "uwedge")
+    start = None if init is None else _as_init(init, stack)
+    method = UWEDGE(tol=_step_size(eps), max_sweeps=_sweeps(n_iter_max), statistical_tol=0.0)
+    fit = method(stack, init=None if start is None else like(start, stack), seed=0)
+    rows = _completed(fit) if start is None else _in_order(_completed(fit), start)
+    _warn_unless(fit.converged, "uwedge", fit.n_sweeps)
+    first = np.abs(np.einsum("ia,ab,ib->i", rows, to_host(stack[0, ...]).astype(np.float64), rows))
+    rows = rows / np.sqrt(np.where(first > 1e-12 * np.max(first), first, 1))[:, None]
+    inverse = like(rows, stack)
+    return inverse, _transformed(inverse, stack)
+
+
+def ajd_pham(
+    X: Array,  # noqa: N803
+    *,
+    init: Array | None = None,
+    eps: float = 1e-6,
+    n_iter_max: int = 20,
+    sample_weight: Array | None = None,
+) -> Result:
+    """Diagonalize covariance matrices by maximum likelihood, as ``pyriemann.geometry.ajd.ajd_pham`` does.
+
+    Parameters
+    ----------
+    X : array of shape (n_matrices, n, n)
+        Positive definite matrices, symmetric or Hermitian, of NumPy or any other array library; never modified.
+    init : array of shape (n, n), optional
+        Diagonalizer to start from; the identity by default.
+    eps : float
+        Stop when the largest relative step falls below it.
+    n_iter_max : int
+        Largest number of sweeps. A sweep of Pham's algorithm passes over n (n - 1) / 2 pairs; here it counts as ten
+        steps, each of which changes all pairs at once.
+    sample_weight : array of shape (n_matrices,), optional
+        Weights of the matrices, positive.
+
+    Returns
+    -------
+    V : array of shape (n, n)
+        The diagonalizer, with rows in the order and of the scale of the start.
+    D : array of shape (n_matrices, n, n)
+        ``V @ X @ V.conj().T``.
+
+    See Also
+    --------
+    ajd : Calls a method by its name.
+    codiag.joint_diagonalize : The interface of this library.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.drop_in.ajd import ajd_pham
+    >>> rng = np.random.default_rng(0)
+    >>> mixing = rng.standard_normal((3, 3)) + 1j * rng.standard_normal((3, 3))
+    >>> V, D = ajd_pham(mixing @ (np.eye(3) * rng.uniform(1, 2, (5, 1, 3))) @ mixing.conj().T)
+    >>> bool(np.allclose(D, np.eye(3) * D))
+    True
+    """
+    stack = _as_positive_definite(X)
+    xp = array_namespace(stack)
+    start = np.eye(stack.shape[1]) if init is None else _as_init(init, stack)
+    weights = like(_as_weights(sample_weight, stack), xp.real(stack) if _is_complex(stack) else stack)
+    iterate = most_likely(stack, weights, like(start, stack), _step_size(eps, 1.0), 10 * _sweeps(n_iter_max))
+    _warn_unless(iterate.converged, "ajd_pham", iterate.n_sweeps)
+    return iterate.left, _transformed(iterate.left, stack)
+
+
+METHODS: dict[str, Callable[..., Result]] = {"ajd_pham": ajd_pham, "rjd": rjd, "uwedge": uwedge}
+
+
+def ajd(
+    X: Array,  # noqa: N803
+    method: str | Callable[..., Result] = "ajd_pham",
+    init: Array | None = None,
+    eps: float = 1e-6,
+    n_iter_max: int = 100,
+    **kwargs: Any,
+) -> Result:
+    """Diagonalize by a method given by its name or as a function, as ``pyriemann.geometry.ajd.ajd`` does.
+
+    Parameters
+    ----------
+    X : array of shape (n_matrices, n, n)
+        Matrices of the kind that the method is for.
+    method : {"ajd_pham", "rjd", "uwedge"} or callable
+        Called as ``method(X, init=init, eps=eps, n_iter_max=n_iter_max, **kwargs)``.
+    init : array of shape (n, n), optional
+        The start, as in the methods.
+    eps : float
+        The tolerance, as in the methods.
+    n_iter_max : int
+        The largest number of iterations, as in the methods.
+    **kwargs
+        Further arguments of the method.
+
+    Returns
+    -------
+    V : array of shape (n, n)
+        The diagonalizer.
+    D : array of shape (n_matrices, n, n)
+        The matrices, nearly diagonal.
+
+    See Also
+    --------
+    ajd_pham : For covariance matrices.
+    rjd : For orthonormal diagonalizers.
+    uwedge : For symmetric matrices of any kind.
+    codiag.joint_diagonalize : The interface of this library.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.drop_in.ajd import ajd
+    >>> V, D = ajd(np.array([[[2.0, 1.0], [1.0, 2.0]], [[3.0, 1.0], [1.0, 3.0]]]), method="rjd")
+    >>> V.shape, D.shape
+    ((2, 2), (2, 2, 2))
+    """
+    function = METHODS.get(method) if isinstance(method, str) else method
+    if not callable(function) or isinstance(function, type):
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, or a function; got {method!r}")
+    return function(X, init=init, eps=eps, n_iter_max=n_iter_max, **kwargs)
+
+
+def _as_stack(matrices: Array, name: str) -> Array:
+    if is_array_api_obj(matrices) and _is_complex(matrices):
+        raise TypeError(
+            f"X must be real for {name}; got {matrices.dtype}. Use ajd_pham for Hermitian positive definite matrices, "
+            "or X.real if the factors are real"
+        )
+    return as_stack(matrices, symmetric=True)
+
+
+def _as_positive_definite(matrices: Array) -> Array:
+    """Return positive definite matrices, symmetric or Hermitian."""
+    if is_array_api_obj(matrices) and _is_complex(matrices):
+        stack = matrices.detach() if is_torch_array(matrices) else matrices
+        xp = array_namespace(stack)
+        check_square(as_stack(xp.real(stack) + xp.imag(stack), symmetric=False))
+        largest = float(xp.max(xp.abs(stack - xp.conj(xp.matrix_transpose(stack)))))
+        if largest > 1e3 * float(xp.finfo(stack.dtype).eps) * float(xp.max(xp.abs(stack))):
+            raise ValueError(
+                f"X must be Hermitian; the largest |X_ij - conj(X_ji)| is {largest:.3g}, above rounding. If that is "
+                "noise, pass (X + X.conj().swapaxes(1, 2)) / 2"
+            )
+    else:
+        stack = as_stack(matrices, symmetric=True)
+    lowest = np.linalg.eigvalsh(to_host(stack))
+    if np.any(lowest[:, 0] <= 0):
+        worst = int(np.argmin(lowest[:, 0] / lowest[:, -1]))
+        raise ValueError(
+            f"X must be positive definite for ajd_pham; the smallest eigenvalue of matrix {worst} is "
+            f"{lowest[worst, 0]:.3g}, the largest {lowest[worst, -1]:.3g}. Use uwedge for other symmetric matrices"
+        )
+    return stack
+
+
+def _as_init(init: Array, stack: Array) -> np.ndarray:
+    """Return an invertible start, complex if the matrices are."""
+    size = int(stack.shape[1])
+    if _is_complex(stack) and is_array_api_obj(init) and _is_complex(init):
+        xp = array_namespace(init)
+        parts = (as_finite("init", part, (size, size)) for part in (xp.real(init), xp.imag(init)))
+        real, imaginary = parts
+        rows: np.ndarray = real + 1j * imaginary
+    else:
+        rows = as_finite("init", init, (size, size))
+    if np.linalg.matrix_rank(rows) < size:
+        raise ValueError(f"init must be invertible; its rank is {np.linalg.matrix_rank(rows)}, not {size}")
+    return rows
+
+
+def _as_weights(sample_weight: Array | None, stack: Array) -> np.ndarray:
+    n = int(stack.shape[0])
+    values = np.ones(n) if sample_weight is None else as_finite("sample_weight", sample_weight, (n,))
+    if np.any(values <= 0):
+        raise ValueError(f"sample_weight must be strictly positive; the smallest is {values.min():.3g}")
+    return values / np.sum(values)
+
+
+def _step_size(eps: float, largest: float = 1e-8) -> float:
+    """Return the tolerance on a step; that of pyriemann is on the gain of a sweep, of the order of its square."""
+    as_number("eps", eps, zero=True)
+    return min(max(eps, 1e-15), largest)
+
+
+def _sweeps(n_iter_max: int) -> int:
+    as_number("n_iter_max", n_iter_max, integer=True)
+    return int(n_iter_max)
+
+
+def _completed(fit: Diagonalization) -> np.ndarray:
+    """Return square inverse factors: those of singular matrices are completed by a basis of the null space."""
+    inverse, factor = (to_host(array).astype(np.float64) for array in (fit.inverse, fit.factor))
+    size, k = factor.shape
+    return inverse if k == size else np.vstack([inverse, np.linalg.qr(factor, mode="complete")[0][:, k:].T])
+
+
+def _in_order(rows: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Return rows in the order and with the signs nearest to a start."""
+    coefficients = rows @ np.linalg.inv(start)
+    sizes = np.abs(coefficients) / np.linalg.norm(coefficients, axis=1, keepdims=True)
+    index, match = scipy.optimize.linear_sum_assignment(-sizes.T)
+    return np.asarray(rows[match] * np.where(coefficients[match, index] < 0, -1, 1)[:, None])
+
+
+def _transformed(inverse: Array, stack: Array) -> Array:
+    xp = array_namespace(stack)
+    right = xp.matrix_transpose(xp.conj(inverse) if _is_complex(inverse) else inverse)
+    return inverse @ stack @ right
+
+
+def _is_complex(array: Array) -> bool:
+    return bool(array_namespace(array).isdtype(array.dtype, "complex floating"))
+
+
+def _warn_unless(converged: bool, name: str, n_steps: int) -> None:
+    if not converged:
+        warnings.warn(
+            f"{name} did not converge in {n_steps} steps; a larger n_iter_max may be enough",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

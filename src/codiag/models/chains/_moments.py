@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from codiag._checks import UndeterminedError
+from codiag.labels import sorted_names
 from codiag.models.chains._sequences import MAX_SYMBOL, CutSequences, numbered, sequences_of_part
 from codiag.models.frame import (
     N_DRAWS,
@@ -20,7 +21,6 @@ from codiag.models.frame import (
     MomentSums,
     ViewMoments,
     random_bits,
-    sorted_names,
     weakest_direction,
 )
 from codiag.parts import Parts

@@ -24,7 +24,7 @@ from codiag._checks import UndeterminedError
 from codiag.models.communities._connectivity import Parameters, cross_fitted_parameters, plain_parameters
 from codiag.models.communities._memberships import LARGEST_ALPHA, LEAST_ALPHA, LinkCounts, Options
 from codiag.models.communities._network import Network
-from codiag.models.frame import block_of_rows, jackknife_errors, on_simplex_rows, share_errors
+from codiag.models.frame import add_block_note, block_of_rows, jackknife_errors, on_simplex_rows, share_errors
 
 FEWEST_NODES, MOST_NODES = 2000, 5000
 """Bounds of the number of simulated nodes of a larger graph; in between, as many as keep links rare."""
@@ -196,7 +196,7 @@ def communities_jackknife(whole: Estimate, estimate: Callable[[np.ndarray], Esti
         try:
             replicate = estimate(subset).aligned(whole.memberships[subset])
         except ValueError as error:
-            error.add_note(f"This was without block {block} of {n_blocks}, for standard errors (n_jackknife).")
+            add_block_note(error, block, n_blocks)
             raise
         memberships[block, subset], rates[block], totals[block] = replicate
     sizes = np.bincount(owners, minlength=n_blocks)

@@ -20,8 +20,8 @@ from codiag._text import (
     refuse_lines,
     rows_of,
 )
+from codiag.labels import sorted_names
 from codiag.models.communities._network import Network, adjacency_of
-from codiag.models.frame import sorted_names
 
 LISTS = (".txt", ".csv", ".tsv", ".edges", ".edgelist")
 """Endings of lists of edges."""

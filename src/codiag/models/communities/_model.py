@@ -37,7 +37,7 @@ from codiag.models.communities._memberships import (
 )
 from codiag.models.communities._network import Network, as_network
 from codiag.models.communities._partition import Communities, count_communities
-from codiag.models.frame import Model, as_seed, on_simplex_rows, warn_caller
+from codiag.models.frame import Model, as_seed, check_n_jackknife, on_simplex_rows, warn_caller
 
 
 class MixedMembershipCommunities(Model):
@@ -391,13 +391,7 @@ class MixedMembershipCommunities(Model):
         ValueError: n_components must be positive; got 0
         """
         super().check_parameters()
-        as_number("max_iter", self.max_iter, integer=True, zero=True)
-        as_number("n_jackknife", self.n_jackknife, integer=True, zero=True)
-        if 0 < self.n_jackknife < 3:
-            raise ValueError(
-                "n_jackknife must be 0, for no standard errors, or at least 3, as errors of a node's memberships come "
-                f"from the blocks that it is not in; got {self.n_jackknife}"
-            )
+        check_n_jackknife(self.n_jackknife, 3, "as errors of memberships come from the blocks without the node")
         as_flag("degree_corrected", self.degree_corrected)
         as_flag("correct_bias", self.correct_bias)
 

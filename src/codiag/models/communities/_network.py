@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from codiag.models.frame import sorted_names
+from codiag.labels import sorted_names
 
 
 class Network(NamedTuple):

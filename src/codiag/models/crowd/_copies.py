@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.special import softmax
 
 from codiag.models.crowd._em import CrowdModel, Prior, Run, Start, expect, log_joint, maximize, run_em
 from codiag.models.crowd._votes import Votes
@@ -244,8 +245,7 @@ def _scores(votes: Votes, joint: Joint, met: Meetings) -> tuple[np.ndarray, np.n
     confusions, k = joint.confusions, votes.classes.size
     logs, (weight, other_weight) = np.log(confusions), met.weights[..., None]
     rest = joint.tasks[met.task] - weight * logs[met.first, met.label] - other_weight * logs[met.second, met.other]
-    classes = np.exp(rest - rest.max(axis=1, keepdims=True))
-    classes /= classes.sum(axis=1, keepdims=True)
+    classes = softmax(rest, axis=1)
     if votes.gold is not None:
         known = votes.with_known(np.zeros((votes.tasks.size, k)))
         classes = known[met.task] + classes * (votes.gold[met.task, None] < 0)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import betaln, expit, gammaln, logit, logsumexp
+from scipy.special import betaln, expit, gammaln, logit, logsumexp, softmax
 
 from codiag.models.crowd._votes import Votes
 from codiag.models.frame import Diagnostics
@@ -262,8 +262,7 @@ def estimate_prior(cells: np.ndarray, *, one_coin: bool) -> CrowdPrior:
         prior = prior._replace(strength=_climb(lambda strength: _wrong_evidence(cells, prior.wrong, strength), 2.0))
     scores = kind_scores(outcomes, prior)
     for _ in range(KIND_STEPS):
-        joint = scores + np.log(prior.frequencies)
-        expected = np.exp(joint - logsumexp(joint, axis=1, keepdims=True)).sum(axis=0) + ADDED
+        expected = softmax(scores + np.log(prior.frequencies), axis=1).sum(axis=0) + ADDED
         prior = prior._replace(frequencies=expected / expected.sum())
     return prior
 
@@ -276,8 +275,7 @@ def added_votes(cells: np.ndarray, prior: CrowdPrior) -> np.ndarray:
     """
     k, same = prior.wrong.shape[0], np.eye(prior.wrong.shape[0], dtype=bool)
     outcomes = Outcomes.of(cells, one_coin=prior.ease.size < k)
-    joint = kind_scores(outcomes, prior) + np.log(prior.frequencies)
-    kinds = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    kinds = softmax(kind_scores(outcomes, prior) + np.log(prior.frequencies), axis=1)
     totals = outcomes.right + outcomes.wrong
     mean = np.empty_like(totals)
     for c in range(mean.shape[1]):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from codiag.models.frame import as_vector
+from codiag.labels import as_vector
 from codiag.parts import is_dask
 
 VOTE_COLUMNS = {
@@ -26,10 +26,7 @@ VOTE_COLUMNS = {
     "label": ("label", "rating", "answer", "response"),
 }
 """Names that the columns of votes may have."""
-GOLD_COLUMNS = {
-    "task": VOTE_COLUMNS["task"],
-    "label": (*VOTE_COLUMNS["label"], "truth", "true_label", "gold", "class"),
-}
+GOLD_COLUMNS = {"task": VOTE_COLUMNS["task"], "label": (*VOTE_COLUMNS["label"], "truth", "true_label", "gold", "class")}
 """Names that the columns of known classes may have."""
 GOLD_FORMS = (
     "Pass a mapping from tasks to classes, a pandas Series with the tasks as its index, a data frame with the columns "

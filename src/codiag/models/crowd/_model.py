@@ -422,7 +422,6 @@ class DawidSkene(CrowdTables, Model):
         ValueError: tol must not be negative; got -1.0
         """
         super().check_parameters()
-        as_number("max_iter", self.max_iter, integer=True, zero=True)
         as_flag("one_coin", self.one_coin)
         as_number("tol", self.tol, zero=True)
         as_number("pooling", self.pooling, zero=True)

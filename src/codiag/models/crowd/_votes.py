@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
+from codiag.labels import as_vector, sorted_names
 from codiag.models.crowd._forms import (
     GOLD_FORMS,
     SHOWN,
@@ -20,7 +21,7 @@ from codiag.models.crowd._forms import (
     is_table,
     vote_columns,
 )
-from codiag.models.frame import MomentSums, as_vector, sorted_names
+from codiag.models.frame import MomentSums
 from codiag.parts import as_parts
 
 MOST_CELLS = 5 * 10**7

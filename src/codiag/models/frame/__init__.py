@@ -2,13 +2,13 @@
 
 from codiag.models.frame._components import (
     Components,
+    Diagnostics,
     common_order,
     mixture_weights,
     nearest_order,
     on_simplex,
     on_simplex_rows,
 )
-from codiag.models.frame._diagnostics import Diagnostics
 from codiag.models.frame._jackknife import (
     BlockedMoments,
     JackknifeModel,
@@ -18,7 +18,6 @@ from codiag.models.frame._jackknife import (
     share_errors,
 )
 from codiag.models.frame._model import Model, MomentModel, Moments, as_seed, refuse_iterator, warn_caller
-from codiag.models.frame._names import as_vector, sorted_names
 from codiag.models.frame._second_moment import (
     CORE_METHOD,
     N_DRAWS,
@@ -53,7 +52,6 @@ from codiag.models.frame._three_views import (
     ViewMoments,
     ViewSums,
     as_dense,
-    estimate_views,
     scaled,
     start_from_views,
     view_problem,

@@ -138,23 +138,15 @@ def view_problem(moments: ViewMoments, k: int, method: Method) -> CrossProblem |
     return MappedProblem.of(moments, k) if method.needs_orthogonal else CrossProblem.of(moments, k)
 
 
-def estimate_views(
-    moments: ViewMoments, k: int, method: Any, seed: int | None
-) -> tuple[np.ndarray, list[np.ndarray], Factorization]:
-    """Return weights (k,), means (k, d) of every view and the factorization they come from, by moments alone."""
-    strategy = as_method(method)
-    route = view_problem(moments, k, strategy)
-    fit = solve(route.problem, strategy, seed)
-    return *route.parameters(fit), fit
-
-
 def start_from_views(moments: ViewMoments, k: int, method: Any, seed: int | None, *, max_sweeps: int = 100) -> Means:
     """Return weights and means of three views of k features, to start expectation maximization from.
 
     By default from joint diagonalization, which need not converge here: EM refines it better than least squares.
     """
     if method is not None:
-        return estimate_views(moments, k, method, seed)[:2]
+        strategy = as_method(method)
+        route = view_problem(moments, k, strategy)
+        return route.parameters(solve(route.problem, strategy, seed))
     joint = TwoSided(rank=k, max_sweeps=max_sweeps)(np.moveaxis(np.asarray(moments.third.to_dense()), 2, 0), seed=seed)
     return multiview_parameters(moments, [joint.factor, joint.right_factor, joint.diagonals], np.ones(k))
 

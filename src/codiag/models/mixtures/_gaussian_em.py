@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from codiag._checks import as_generator, as_number
@@ -36,9 +36,7 @@ def em_sums(samples: np.ndarray, means: np.ndarray, variances: np.ndarray, weigh
     mass, totals, squares = np.zeros(k), np.zeros((k, d)), np.zeros(variances.shape)
     for first in range(0, samples.shape[0], ROWS):
         rows = samples[first : first + ROWS]
-        shares = log_densities(rows, means, variances) + np.log(weights)
-        np.exp(shares - shares.max(axis=1, keepdims=True), out=shares)
-        shares /= shares.sum(axis=1, keepdims=True)
+        shares = softmax(log_densities(rows, means, variances) + np.log(weights), axis=1)
         mass += shares.sum(axis=0)
         totals += shares.T @ rows
         squares += shares.T @ (np.sum(rows**2, axis=1) if variances.ndim == 1 else rows**2)
@@ -122,8 +120,7 @@ class GaussianScores:
         >>> model.predict_proba(X).shape
         (1000, 2)
         """
-        joint = self._joint(X)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return softmax(self._joint(X), axis=1)
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the most probable Gaussian of each sample.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from scipy.special import logsumexp
+from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._checks import as_real_array
@@ -183,10 +183,7 @@ class MultiviewMixture(JackknifeModel[MixtureMoments, Views]):
         """Return means, weights and variances, in the units of the moments."""
         raw, means = moments.route.parameters(fit)
         diagnostics = Diagnostics.of(
-            fit,
-            weakest_correlation=moments.correlation,
-            sampling_noise=moments.noise,
-            weights_sum=float(raw.sum()),
+            fit, weakest_correlation=moments.correlation, sampling_noise=moments.noise, weights_sum=float(raw.sum())
         )
         if fit.rank == 1:  # one component has the mean of all samples
             means = [moments.route.moments.mean(mode)[None] for mode in range(3)]
@@ -347,7 +344,7 @@ def _shares(views: Any, means: list[np.ndarray], weights: np.ndarray, variances:
     joint = np.log(weights)
     for view, mean, variance in zip(views, means, variances, strict=True):
         joint = joint + log_densities(as_dense(view), mean, np.full(weights.size, variance))
-    return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    return softmax(joint, axis=1)
 
 
 def _mean_square(view: Any) -> float:

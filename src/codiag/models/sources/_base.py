@@ -247,10 +247,13 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
     former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter"}
 
-    n_components: int | None
-    max_iter: int
-    diagonalizer: Diagonalizer | None
-    random_state: Any
+    def __init__(
+        self, n_components: int | None, *, max_iter: int, diagonalizer: Diagonalizer | None, random_state: Any
+    ) -> None:
+        self.n_components = n_components
+        self.max_iter = max_iter
+        self.diagonalizer = diagonalizer
+        self.random_state = random_state
 
     def learn(self, data: Any) -> tuple[Warning, ...]:
         """Do the work of `fit` without issuing warnings, and return them.

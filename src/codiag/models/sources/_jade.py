@@ -215,10 +215,7 @@ class JADE(BlindSources):
         diagonalizer: Diagonalizer | None = None,
         random_state: int | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.max_iter = max_iter
-        self.diagonalizer = diagonalizer
-        self.random_state = random_state
+        super().__init__(n_components, max_iter=max_iter, diagonalizer=diagonalizer, random_state=random_state)
 
     def check_parameters(self) -> None:
         """Raise unless parameters are valid.
@@ -332,11 +329,7 @@ def _cumulant_coefficients(kurtosis: np.ndarray) -> Coefficients:
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 1 / (own**2 + other**2)
         gamma = 0.5 + scale * (own * (3 + own / 2) - other * (3 + other / 2))
-        parts = [-own * scale, other * scale, gamma]
-    for part in parts:
-        part[~np.isfinite(part)] = 0
-        np.fill_diagonal(part, 0)
-    return Coefficients(*parts)
+        return Coefficients.of(-own * scale, other * scale, gamma)
 
 
 def _segments(sources: Recordings, coefficients: np.ndarray | None) -> Iterator[Segment]:

@@ -41,6 +41,12 @@ class Coefficients(NamedTuple):
     beta: np.ndarray
     gamma: np.ndarray
 
+    @classmethod
+    def of(cls, *parts: np.ndarray) -> Coefficients:
+        """Return coefficients with zeros for pairs that are not determined, and on the diagonals."""
+        others = ~np.eye(parts[0].shape[0], dtype=bool)
+        return cls(*(np.where(np.isfinite(part) & others, part, 0.0) for part in parts))
+
 
 class Segment(NamedTuple):
     """Products of Fourier transforms of sources and their scores over a piece of time, (n_frequencies, k) each."""
@@ -75,11 +81,7 @@ def score_coefficients(ratios: np.ndarray) -> Coefficients:
     own = np.diag(ratios)
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 1 / (ratios * ratios.T - np.outer(own, own))
-        alpha, beta = ratios.T * scale, -own[:, None] * scale
-    for part in (alpha, beta):
-        part[~np.isfinite(part)] = 0
-        np.fill_diagonal(part, 0)
-    return Coefficients(alpha, beta, np.zeros_like(alpha))
+        return Coefficients.of(ratios.T * scale, -own[:, None] * scale, np.zeros_like(scale))
 
 
 def score_step(correlations: np.ndarray, ratios: np.ndarray, chosen: Any = True, longest: float = 0.5) -> np.ndarray:
@@ -100,10 +102,7 @@ def rotation_coefficients(diagonals: np.ndarray) -> Coefficients:
     with np.errstate(divide="ignore", invalid="ignore"):
         alpha = -1 / gaps
         gamma = 0.5 + (energy[:, None] - energy[None, :]) / (2 * gaps)
-    for part in (alpha, gamma):
-        part[~np.isfinite(part)] = 0
-        np.fill_diagonal(part, 0)
-    return Coefficients(alpha, -alpha, gamma)
+    return Coefficients.of(alpha, -alpha, gamma)
 
 
 def squared_gaps(diagonals: np.ndarray) -> np.ndarray:

@@ -93,10 +93,6 @@ class WindowSums:
         starts = border - 1 + _starts(self.counts[border - 1 :], self.least)
         return self._group(np.concatenate([np.arange(border - 1), starts]))._lengthen()
 
-    def merged(self, other: Self) -> Self:
-        """Return these sums merged with those of the samples that follow; neither is changed."""
-        return copy.copy(self).merge(other)
-
     def closed(self) -> Self:
         """Return these sums, with a last window that is too short joined to the one before it."""
         last = self.counts.size - 1
@@ -241,11 +237,8 @@ class NSS(SecondOrder[WindowStack, WindowSums]):
         diagonalizer: Diagonalizer | None = None,
         random_state: int | None = None,
     ) -> None:
-        self.n_components = n_components
+        super().__init__(n_components, max_iter=max_iter, diagonalizer=diagonalizer, random_state=random_state)
         self.n_windows = n_windows
-        self.max_iter = max_iter
-        self.diagonalizer = diagonalizer
-        self.random_state = random_state
 
     def check_parameters(self) -> None:
         """Raise unless parameters are valid.

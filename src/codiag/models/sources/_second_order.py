@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -59,8 +60,8 @@ class SecondSums(Protocol):
     def n_channels(self) -> int:
         """Number of channels."""
 
-    def merged(self, other: Any) -> Self:
-        """Return these sums merged with those of the samples that follow; neither is changed."""
+    def merge(self, other: Any) -> Self:
+        """Add the sums of the samples that follow, and return these."""
 
 
 S = TypeVar("S", bound=Stack)
@@ -106,7 +107,7 @@ class SecondOrder(PartialFit, BlindSources, Generic[S, T]):
         if recordings.form != "array":
             raise ValueError("X must be samples that follow those before, (n_samples, n_channels), for partial_fit")
         sums = self._sums_over(summable(recordings.arrays[0]), seen)
-        return sums if seen is None else seen.merged(sums)
+        return sums if seen is None else copy.copy(seen).merge(sums)
 
     def _estimate_seen(self, seen: T) -> tuple[Warning, ...]:
         """Separate the sources from sums alone."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
@@ -108,10 +107,6 @@ class LaggedSums(MomentSums):
             sum(parts[1:], parts[0]) for parts in zip(*totals, strict=True)
         )
         return self
-
-    def merged(self, other: Self) -> Self:
-        """Return these sums merged with those of the samples that follow; neither is changed."""
-        return copy.copy(self).merge(other)
 
     def finish(self) -> LaggedCovariances:
         """Return the mean and the covariances, divided by the number of samples for every lag."""
@@ -290,11 +285,8 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
         diagonalizer: Diagonalizer | None = None,
         random_state: int | None = None,
     ) -> None:
-        self.n_components = n_components
+        super().__init__(n_components, max_iter=max_iter, diagonalizer=diagonalizer, random_state=random_state)
         self.lags = lags
-        self.max_iter = max_iter
-        self.diagonalizer = diagonalizer
-        self.random_state = random_state
 
     def _parts_of(self, data: Any) -> Parts | None:
         """Return data in consecutive parts, or None if it is in memory."""

@@ -16,10 +16,4 @@ from codiag.models.topics._posteriors import (
 )
 from codiag.models.topics._scores import at_entries, log_likelihood
 from codiag.models.topics._steps import Estimated, Start, lengths_of, polished, simulated_counts, with_bias
-from codiag.models.topics._word_moments import (
-    WordMomentTensor,
-    WordPairs,
-    as_counts,
-    noise_of_pairs,
-    word_frequencies,
-)
+from codiag.models.topics._word_moments import WordMomentTensor, WordPairs, as_counts, noise_of_pairs, word_frequencies

@@ -77,17 +77,9 @@ def read_corpus(
 
 def save_topics(path: str | Path, model: Any, corpus: Corpus, shares: np.ndarray) -> None:
     """Write the topics of a fitted model and their shares in documents; on failure no file is left."""
-    save_arrays(
-        as_path("path", path),
-        {
-            "components": model.components_,
-            "weights": model.weights_,
-            "doc_topic_prior": model.doc_topic_prior_,
-            "vocabulary": np.asarray(corpus.vocabulary, dtype=str),
-            "shares": shares,
-            "documents": corpus.documents,
-        },
-    )
+    arrays = {name: getattr(model, f"{name}_") for name in ("components", "weights", "doc_topic_prior")}
+    arrays |= {"vocabulary": np.asarray(corpus.vocabulary, dtype=str), "shares": shares, "documents": corpus.documents}
+    save_arrays(as_path("path", path), arrays)
 
 
 def share_table(corpus: Corpus, shares: np.ndarray) -> dict[str, np.ndarray]:
@@ -160,15 +152,15 @@ def _counted(
 ) -> Corpus:
     from sklearn.feature_extraction.text import CountVectorizer
 
-    kept = [row for row, document in enumerate(documents) if document.strip()]
-    if not kept:
+    nonempty = [row for row, document in enumerate(documents) if document.strip()]
+    if not nonempty:
         raise ValueError(f"{path.name} holds no text")
     if min_df is None:
-        min_df = 2 if len(kept) > MIN_DOCUMENTS else 1
+        min_df = 2 if len(nonempty) > MIN_DOCUMENTS else 1
     if min_df <= 0 or (min_df > 1 and min_df != int(min_df)):
         raise ValueError(f"min_df must be a number of documents, or a share below one; got {min_df:g}")
-    if min_df > len(kept):
-        raise ValueError(f"min_df must be at most {len(kept)}, the number of documents; got {min_df:g}")
+    if min_df > len(nonempty):
+        raise ValueError(f"min_df must be at most {len(nonempty)}, the number of documents; got {min_df:g}")
     analyzer = CountVectorizer(stop_words="english" if stop_words == "english" else None).build_analyzer()
     excluded = frozenset(stop_words if isinstance(stop_words, list) else ())
     vectorizer = CountVectorizer(
@@ -176,14 +168,14 @@ def _counted(
         min_df=min_df if min_df < 1 else int(min_df),
     )
     try:
-        counts = vectorizer.fit_transform([documents[row] for row in kept])
+        counts = vectorizer.fit_transform([documents[row] for row in nonempty])
     except ValueError as error:  # scikit-learn found no words
         raise ValueError(
             f"{path.name} must hold words of two letters or more besides `stop_words`, each in at least `min_df` "
-            f"documents, {min_df:g}; none of its {len(kept)} documents has one"
+            f"documents, {min_df:g}; none of its {len(nonempty)} documents has one"
         ) from error
-    kept_names = np.array([names[row] for row in kept])
-    return Corpus(sparse.csr_array(counts), vectorizer.get_feature_names_out().astype(str), kept_names)
+    nonempty_names = np.array([names[row] for row in nonempty])
+    return Corpus(sparse.csr_array(counts), vectorizer.get_feature_names_out().astype(str), nonempty_names)
 
 
 def _read_counts(path: Path) -> Corpus:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.special import gammaln, logsumexp, psi
+from scipy.special import gammaln, logsumexp, psi, softmax
 
 MOMENTUM = 0.5
 """Multiple of the last change by which numbers of words are extrapolated. Slow directions, whose change shrinks little
@@ -329,8 +329,7 @@ class DocumentPosteriors:
 
 def topic_posteriors(counts: sparse.csr_array, topics: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the probability (documents, k) of each topic for documents about a single topic."""
-    joint = topic_log_joint(counts, topics, weights)
-    return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    return softmax(topic_log_joint(counts, topics, weights), axis=1)
 
 
 def topic_log_joint(counts: sparse.csr_array, topics: np.ndarray, weights: np.ndarray) -> np.ndarray:
