@@ -185,16 +185,16 @@ def test_a_minimum_that_two_starts_reach_is_enough(kind):
 
 
 def test_two_starts_are_enough_in_noise():
-    """Components that are hardly more than noise leave a doubt that one end does not settle."""
+    """Several components that are hardly more than noise leave a doubt that one end does not settle; one does not."""
     rng = np.random.default_rng(0)
-    factors = [np.linalg.qr(rng.standard_normal((12, 2)))[0] for _ in range(3)]
-    weak = FactoredTensor(np.array([60.0, 22.0]), factors, symmetric=False)
-    problem = codiag.Problem(weak.to_dense() + rng.standard_normal((12, 12, 12)), 2)
+    factors = [np.linalg.qr(rng.standard_normal((12, 3)))[0] for _ in range(3)]
+    weak = FactoredTensor(np.array([60.0, 22.0, 22.0]), factors, symmetric=False)
+    problem = codiag.Problem(weak.to_dense() + rng.standard_normal((12, 12, 12)), 3)
     lowest = minimize(problem, weak, Limits())
     above = lowest._replace(objective=1.2 * lowest.objective)
     end = End(problem, lowest)
     assert end.is_noise
-    assert end.is_doubtful
+    assert end.n_doubtful == 2
     assert not is_enough([End(problem, above), end])
     assert is_enough([End(problem, above), end, End(problem, lowest)])
 

@@ -184,8 +184,8 @@ class Damping:
         return self.value > 1 / ROUNDING
 
     def accept(self, ratio: float) -> None:
-        """Follow the ratio of the gain of a step to the gain that it promised."""
-        self.value *= min(max(1 / 3, 1 - (2 * ratio - 1) ** 3), 2.0)
+        """Follow the ratio of the gain of a step to the gain that it promised, down to damping that rounding hides."""
+        self.value = max(self.value * min(max(1 / 3, 1 - (2 * ratio - 1) ** 3), 2.0), ROUNDING)
         self._growth = 2.0
 
     def refuse(self) -> None:

@@ -80,9 +80,9 @@ class End:
         return np.flatnonzero(self.worths < DOUBTFUL).tolist()
 
     @property
-    def is_doubtful(self) -> bool:
-        """Whether some component is worth more than noise, and not much more: another may belong in its place."""
-        return bool(np.any((self.worths > 1) & (self.worths < DOUBTFUL)))
+    def n_doubtful(self) -> int:
+        """Number of components worth more than noise, and not much more: others may belong in their place."""
+        return int(np.count_nonzero((self.worths > 1) & (self.worths < DOUBTFUL)))
 
     @property
     def has_surplus(self) -> bool:

@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from codiag._arrays import Array, array_namespace, like, to_host
 from codiag.least_squares import (
@@ -84,7 +84,7 @@ def lowest_curvature(curvature: CurvatureLike) -> tuple[float, Array]:
         values, vectors = eigsh(
             operator, 1, which="SA", v0=first, ncv=min(BRIEF_SWEEPS, n), tol=ROUGHEST, maxiter=n_restarts
         )
-    except ArpackNoConvergence:  # the lowest curvature is not isolated
+    except ArpackError:  # the lowest curvature is not isolated, or all are equal
         return 0.0, roots
     direction = like(np.reshape(vectors[:, 0], shape), roots) / roots
     length = float(xp.linalg.vector_norm(xp.reshape(direction, (-1,))))
