@@ -17,5 +17,5 @@ from codiag._checks._arguments import (
     check_square,
     not_finite,
 )
-from codiag._checks._former import former_names, warn_of_former, with_new_keywords
+from codiag._checks._former import FormerAttributes, former_names, warn_of_former, with_new_keywords
 from codiag._checks._keywords import OPTIONS, explains_keywords
