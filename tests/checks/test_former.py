@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import ClassVar
 
 import numpy as np
@@ -87,6 +89,13 @@ def test_models_take_former_parameters_and_have_former_attributes():
 def test_former_modules_have_their_names(module, name):
     with pytest.warns(DeprecationWarning, match="the old name goes in"):
         assert callable(getattr(__import__(module, fromlist=[name]), name))
+
+
+@pytest.mark.parametrize("name", ["tables.read_votes", "methods.least_squares.minimize"])
+def test_former_modules_need_no_import(name):
+    code = f"import codiag; codiag.{name}"
+    said = subprocess.run([sys.executable, "-Wdefault", "-c", code], capture_output=True, text=True, check=True).stderr
+    assert f"codiag.{name} is now codiag." in said
 
 
 def test_standard_errors_of_a_diagonalization_were_a_function():

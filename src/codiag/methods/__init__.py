@@ -27,6 +27,7 @@ Examples
 True
 """
 
+from codiag.methods import least_squares
 from codiag.methods._als import ALS
 from codiag.methods._auto import Auto
 from codiag.methods._init import check_init, start_from
