@@ -37,7 +37,7 @@ class Stage(NamedTuple):
 
     Examples
     --------
-    >>> from codiag.methods import Stage
+    >>> from codiag.extending import Stage
     >>> Stage("polish", 3, 0.01, 0.2).sweeps
     3
     """
@@ -94,7 +94,7 @@ class Estimate(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.methods import Estimate
+    >>> from codiag.extending import Estimate
     >>> from codiag.tensors import FactoredTensor
     >>> Estimate(FactoredTensor(np.ones(2), [np.eye(4, 2)] * 3), (), True).converged
     True
