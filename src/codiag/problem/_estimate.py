@@ -28,7 +28,8 @@ class Stage(NamedTuple):
     flops : float
         Operations, counted by the formulas of the paper's appendix where it has one, else zero.
     in_doubt : bool
-        Whether starts ended at several minima and the lowest was reached only once: there may be a lower one.
+        Whether starts ended at different minima, and too few at the lowest one to rule out a lower one: fewer than two,
+        or fewer than three if its residual is not noise.
 
     See Also
     --------
