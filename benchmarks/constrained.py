@@ -19,8 +19,8 @@ import numpy as np
 from benchmarks import constrained_il2
 from benchmarks.constrained_rivals import SETTINGS, Task, is_installed, warmed
 from benchmarks.trials import parser_of, show
+from codiag import factor_error
 from codiag.extending import Limits, minimize
-from codiag.metrics import factor_error
 from codiag.synthetic import PlantedTensor, fluorescence, noisy_tensor
 from codiag.tensors import FactoredTensor
 from experiments.records import Cell, Record, Values, combinations, select

@@ -14,8 +14,9 @@ import numpy as np
 
 from benchmarks.report import COLUMNS, report
 from benchmarks.solvers import Solver
+from codiag import factor_error
 from codiag.methods import NLS
-from codiag.metrics import factor_error, nearest_error
+from codiag.metrics import nearest_error
 from codiag.synthetic import PlantedTensor
 from codiag.tensors import as_tensor
 from experiments.fitting import silent_fit

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measure import run_parts, table
+from codiag import factor_error
 from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Diagonalization, Jacobi, JDi, OrthogonalNewton
 from codiag.extending import Diagonalizer
-from codiag.metrics import factor_error
 from codiag.synthetic import Stack, matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
 
 NOISES = (1e-6, 1e-3, 1e-2, 5e-2)

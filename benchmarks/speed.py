@@ -9,9 +9,9 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measure import cpu_seconds, run_parts, table, timed
+from codiag import factor_error
 from codiag.diagonalize import UWEDGE, OrthogonalNewton
 from codiag.extending import Diagonalizer
-from codiag.metrics import factor_error
 from codiag.synthetic import Stack, matrix_stack, mild_factor, orthonormal_factor, unit_factor
 
 NOISE = 1e-3

@@ -1,4 +1,4 @@
-"""Registries of diagonalizers, methods, constraints and models, so that every contract test runs on all of them."""
+"""Registries of diagonalizers, starts, methods, constraints and models: every contract test runs on all of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import codiag
 import simulated
 from codiag.constraints import Constraint, Fixed, NonNegative
 from codiag.diagonalize import (
@@ -25,8 +26,9 @@ from codiag.diagonalize import (
 )
 from codiag.methods import ALS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer, Method
 from codiag.models import HiddenMarkov, LatentDirichlet, MultiviewMixture, SingleTopic, SphericalGaussianMixture
+from codiag.starts import Diagonal, Extended, Filled, FixedFactors, Given, Grown, Listed, Random, Start
 from codiag.synthetic import PlantedTensor, Stack, matrix_stack, mild_factor, orthonormal_factor
-from codiag.tensors import FactoredTensor, symmetrize
+from codiag.tensors import FactoredTensor, SparseTensor, symmetrize
 from extending import example
 
 
@@ -135,6 +137,58 @@ METHODS = {
     "lathauwer": MethodCase(Lathauwer()),
     "givens": MethodCase(Givens(), orthogonal=True, only_symmetric_cubes=True),
     "deflation": MethodCase(example("method").Deflation(rank_one=NLS(n_starts=2)), orthogonal=True),
+}
+
+
+@dataclass(frozen=True)
+class StartCase:
+    """A start, and the kinds of problems that it applies to, of `start_problem`."""
+
+    of: Callable[[FactoredTensor], Start]  # the start of a problem with these components
+    kinds: tuple[str, ...]
+
+
+def start_problem(kind: str, to: Callable[[np.ndarray], Any] = np.asarray) -> tuple[codiag.Problem, FactoredTensor]:
+    """Return a noisy problem of a kind, in an array library, and its three components, smooth in the last mode."""
+    rng, to = np.random.default_rng(0), np.asarray if kind == "listed" else to  # lists of entries are NumPy's
+    curves = np.cos(np.linspace(0, 1, 24)[:, None] * [2.0, 5.0, 8.0] + [0.0, 1.0, 2.0])
+    factors = [rng.standard_normal((size, 3)) for size in (8, 7)] + [curves]
+    if kind == "orthogonal":
+        factors = [np.linalg.qr(factor)[0] for factor in factors]
+    factors = [curves] * 3 if kind == "symmetric" else factors
+    clean = FactoredTensor(np.array([3.0, 2.0, 1.5]), factors).to_dense()
+    noise = 0.01 * clean.std() * rng.standard_normal(clean.shape)
+    entries = clean + (symmetrize(noise) if kind == "symmetric" else noise)
+    truth = FactoredTensor(to(np.array([3.0, 2.0, 1.5])), [to(factor) for factor in factors])
+    observed = rng.random(clean.shape) < 0.7
+    if kind == "listed":
+        values = to(entries[observed])
+        return codiag.Problem(SparseTensor(np.argwhere(observed).T, values, clean.shape, absent="missing"), 3), truth
+    options = {
+        "incomplete": {"observed": to(observed)},
+        "orthogonal": {"constraints": "orthogonal"},
+        "fixed": {"constraints": [Fixed(truth.factors[0]), None, None]},
+    }
+    return codiag.Problem(to(entries), 3, **options.get(kind, {})), truth
+
+
+STARTS = {
+    "diagonal": StartCase(lambda _: Diagonal(), ("complete", "symmetric")),
+    "diagonal by rotations": StartCase(lambda _: Diagonal(orthogonal=True), ("orthogonal",)),
+    "filled": StartCase(lambda _: Filled(), ("complete", "incomplete", "symmetric", "orthogonal")),
+    "listed": StartCase(lambda _: Listed(), ("listed",)),
+    "fixed factors": StartCase(lambda _: FixedFactors(), ("fixed",)),
+    "given": StartCase(
+        lambda truth: Given(components=truth), ("complete", "incomplete", "listed", "symmetric", "orthogonal", "fixed")
+    ),
+    "grown": StartCase(lambda _: Grown(), ("complete", "incomplete", "listed")),
+    "extended": StartCase(
+        lambda truth: Extended(components=truth.columns([0, 1])), ("complete", "incomplete", "listed")
+    ),
+    "random": StartCase(lambda _: Random(), ("complete", "incomplete", "listed", "symmetric")),
+    "coarse to fine": StartCase(
+        lambda _: example("start").CoarseToFine(widths=3), ("complete", "incomplete", "symmetric")
+    ),
 }
 
 

@@ -35,7 +35,8 @@ right rank, shape, array library and precision and are finite, the same seed giv
 not changed, and the search from it finds the planted components of a noisy tensor, complete or not.
 
 Run this file, ``python docs/extending/start.py``, for the share of incomplete tensors on which it finds the best
-minimum.
+minimum. The size and the share of missing entries were chosen so that the two differ: with fewer entries missing, the
+default starts find the best minimum of every tensor, too, and with more, neither always does.
 """
 
 from __future__ import annotations
@@ -143,18 +144,18 @@ def _like(matrix: np.ndarray, reference: Any) -> Any:
 
 
 def draw(seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return a tensor of 12 x 8 x 120 with 93 % of its entries missing, and its factors, smooth in the last mode."""
+    """Return a tensor of 8 x 6 x 60 with 88 % of its entries missing, and its factors, smooth in the last mode."""
     rng = np.random.default_rng(seed)
-    time = np.linspace(0, 1, 120)[:, None]
-    curves = np.cos(np.pi * (time * rng.uniform(1, 4, 3) + rng.uniform(0, 2, 3)))
-    factors = [rng.standard_normal((12, 3)), rng.standard_normal((8, 3)), curves]
+    time = np.linspace(0, 1, 60)[:, None]
+    curves = np.cos(np.pi * (time * rng.uniform(1, 3, 3) + rng.uniform(0, 2, 3)))
+    factors = [rng.standard_normal((8, 3)), rng.standard_normal((6, 3)), curves]
     tensor = np.einsum("ir,jr,kr->ijk", *factors)
     tensor += 0.05 * tensor.std() * rng.standard_normal(tensor.shape)
-    tensor[rng.random(tensor.shape) < 0.93] = np.nan
+    tensor[rng.random(tensor.shape) < 0.88] = np.nan
     return tensor, factors
 
 
-def main(n_tensors: int = 10) -> dict[str, int]:
+def main(n_tensors: int = 6) -> dict[str, int]:
     """Count the tensors on which a fit is as low as least squares from the true factors, with and without the start."""
     methods = {"default starts": Auto(), "coarse to fine": Auto(starts=[CoarseToFine(widths=(1, 1, 6))])}
     n_best, errors = dict.fromkeys(methods, 0), {name: [] for name in methods}
@@ -164,9 +165,9 @@ def main(n_tensors: int = 10) -> dict[str, int]:
         limit = minimize(problem, FactoredTensor(np.ones(3), truth), Limits(300, 1e-9)).components
         lowest = np.nansum((tensor - limit.to_dense()) ** 2)
         for name, method in methods.items():
-            fit = codiag.factorize(problem, method=method, seed=0)
-            n_best[name] += int(np.nansum((tensor - fit.to_tensor()) ** 2) <= 1.01 * lowest)
-            errors[name].append(codiag.factor_error(fit, truth))
+            fit = method.fit(problem, np.random.default_rng(0)).components  # factorize warns of the other minima
+            n_best[name] += int(np.nansum((tensor - fit.to_dense()) ** 2) <= 1.01 * lowest)
+            errors[name].append(codiag.factor_error(fit.factors, truth))
     print(f"starts            best minimum of {n_tensors}   median error of the factors")
     for name, count in n_best.items():
         print(f"{name:18s}{count:18d}{np.median(errors[name]):30.3f}")

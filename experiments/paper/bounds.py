@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from codiag import match_components
 from codiag.diagonalize import UWEDGE, OrthogonalNewton, real_eigenvectors
-from codiag.metrics import match_components
 from codiag.synthetic import orthonormal_factor, unit_noise
 from codiag.tensors import FactoredTensor, symmetrize
 from codiag.theory import error_bound, first_order_perturbation, minimum_projections, project_noise, projected_diagonals

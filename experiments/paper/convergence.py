@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import normaltest
 
+from codiag import match_components
 from codiag.diagonalize import QRJ1D, Jacobi, OrthogonalNewton
 from codiag.extending import Diagonalizer
-from codiag.metrics import match_components
 from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor
 from experiments.claims import Claim, Ruling, Trials, over
 from experiments.paper.trials import curve, grid, panel_of, shown, table_of

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from codiag import match_components
 from codiag.diagonalize import QRJ1D, UWEDGE
 from codiag.extending import Diagonalizer
-from codiag.metrics import match_components
 from codiag.synthetic import orthonormal_factor, unit_noise
 from codiag.tensors import FactoredTensor
 from codiag.theory import first_order_perturbation, project_noise, projected_diagonals

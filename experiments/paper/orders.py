@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from codiag import factor_error
 from codiag.diagonalize import TwoSided
 from codiag.methods import NLS, NOJD
-from codiag.metrics import factor_error
 from codiag.synthetic import PlantedTensor, unit_factor
 from codiag.tensors import FactoredTensor
 from codiag.theory import uniqueness_moduli

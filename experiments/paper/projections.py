@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from codiag import factor_error
 from codiag.diagonalize import UWEDGE, Jacobi
 from codiag.methods import NLS
-from codiag.metrics import factor_error
 from codiag.synthetic import paper_tensor
 from codiag.tensors import symmetrize
 from codiag.theory import project_noise

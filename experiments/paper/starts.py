@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from codiag import match_components
 from codiag._arrays import Array
 from codiag.datasets import load_crowd
 from codiag.diagonalize import Jacobi, TwoSided
 from codiag.extending import Diagonalizer, Iterate, Method
 from codiag.methods import NOJD, OJD
-from codiag.metrics import match_components
 from codiag.models.crowd import as_votes
 from codiag.models.frame import ViewMoments, view_problem
 from codiag.result import solve

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from codiag import factor_error
 from codiag.extending import Method
 from codiag.methods import NOJD, OJD, TPM
-from codiag.metrics import factor_error
 from codiag.problem import Problem
 from codiag.result import solve
 from codiag.tensors import symmetrize

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from codiag import factor_error
 from codiag.diagonalize import QRJ1D, Jacobi
 from codiag.extending import Method
 from codiag.methods import ALS, NLS, NOJD, OJD, TPM, Auto
-from codiag.metrics import factor_error, nearest_error
+from codiag.metrics import nearest_error
 from codiag.synthetic import PlantedTensor
 from codiag.tensors import symmetrize
 from experiments.claims import Trials

@@ -87,8 +87,8 @@ _PACKAGES = (
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import a package of codiag where it is named: ``import codiag`` alone stays quick."""
-    if name in _PACKAGES:
+    """Import a package of codiag when it is first used: ``import codiag`` alone stays quick."""
+    if name in _PACKAGES or name == "tables":  # the former name of io
         return import_module(f"codiag.{name}")
     raise AttributeError(f"module 'codiag' has no attribute {name!r}")
 

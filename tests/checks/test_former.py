@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +12,9 @@ import pytest
 import codiag
 from codiag import models
 from codiag._checks import explains_keywords, former_names
+from codiag.constraints import NonNegative
 from codiag.diagonalize import UWEDGE
+from codiag.methods import Auto
 from codiag.models.frame import Model
 from codiag.synthetic import crowd_votes, worker_confusions
 from codiag.tensors import as_tensor
@@ -87,6 +91,13 @@ def test_former_modules_have_their_names(module, name):
         assert callable(getattr(__import__(module, fromlist=[name]), name))
 
 
+@pytest.mark.parametrize("name", ["tables.read_votes", "methods.least_squares.minimize"])
+def test_former_modules_need_no_import(name):
+    code = f"import codiag; codiag.{name}"
+    said = subprocess.run([sys.executable, "-Wdefault", "-c", code], capture_output=True, text=True, check=True).stderr
+    assert f"codiag.{name} is now codiag." in said
+
+
 def test_standard_errors_of_a_diagonalization_were_a_function():
     fit = codiag.joint_diagonalize([[[1, 0], [0, 2]], [[2, 0], [0, 1]], [[1, 0], [0, 1]]], seed=0)
     with pytest.warns(DeprecationWarning, match=r"theory\.standard_errors\(fit\) is now fit\.standard_errors"):
@@ -115,6 +126,34 @@ def test_sample_weights_of_matrices_were_weights():
         assert fit.weights is fit.sample_weight
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = fit.nothing
+
+
+PROBLEM = codiag.Problem(np.ones((2, 3, 4)), 1)
+ATTRIBUTES = [(kind, old) for kind in (PROBLEM, NonNegative(), Auto()) for old in kind.former_attributes]
+
+
+@pytest.mark.parametrize(("kind", "old"), ATTRIBUTES, ids=[f"{type(kind).__name__}.{old}" for kind, old in ATTRIBUTES])
+def test_attributes_are_read_by_their_former_names(kind, old):
+    new = kind.former_attributes[old]
+    with pytest.warns(DeprecationWarning, match=f"{old} of {type(kind).__name__} is now {new}"):
+        assert getattr(kind, old) == getattr(kind, new)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = kind.nothing
+
+
+def test_constraints_and_methods_of_users_may_declare_former_names():
+    with pytest.warns(DeprecationWarning, match="by_rows of Positive is now holds_by_rows"):
+
+        class Positive(NonNegative):
+            by_rows = False
+
+    with pytest.warns(DeprecationWarning, match="honors of Picky is now supports"):
+
+        class Picky(Auto):
+            honors = frozenset()
+
+    assert not Positive().holds_by_rows
+    assert not Picky().supports
 
 
 def test_sketches_of_tensors_were_looks():

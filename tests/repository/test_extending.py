@@ -12,12 +12,13 @@ from numpy.testing import assert_allclose
 
 import codiag
 from codiag.extending import Diagonalizer, Method
+from codiag.methods import Auto
 from codiag.models import SingleTopic
 from codiag.tensors import DenseTensor
 from extending import FOLDER, example
 from simulated import matched, single_topic_corpus
 
-NAMES = ("tensor", "constraint", "diagonalizer", "method", "model")
+NAMES = ("tensor", "constraint", "diagonalizer", "start", "method", "model")
 EVERY = pytest.mark.parametrize("name", NAMES)
 
 
@@ -95,6 +96,23 @@ def test_the_constraint_lowers_the_error(capsys):
 
 def test_the_diagonalizer_finds_what_the_default_finds(capsys):
     assert example("diagonalizer").main() < 1e-7
+
+
+class TestStart:
+    def test_it_finds_the_best_minimum_more_often_than_the_default(self, capsys):
+        n_best = example("start").main(n_tensors=2)
+        assert n_best["default starts"] < n_best["coarse to fine"] == 2
+
+    @pytest.mark.parametrize("widths", [(2, 2), (0, 1, 1)], ids=str)
+    def test_mistakes(self, widths):
+        method = Auto(starts=[example("start").CoarseToFine(widths=widths)])
+        with pytest.raises(ValueError, match="widths must be positive, one for each of 3 modes"):
+            codiag.factorize(np.ones((4, 5, 6)), 1, method=method)
+
+    def test_modes_that_share_a_factor_have_one_width(self):
+        method = Auto(starts=[example("start").CoarseToFine(widths=(1, 2, 2))])
+        with pytest.raises(ValueError, match="widths must be equal for modes that share a factor"):
+            codiag.factorize(np.ones((4, 4, 4)), 1, method=method)
 
 
 class TestMethod:

@@ -17,4 +17,11 @@ from codiag._checks._arguments import (
     check_square,
     not_finite,
 )
-from codiag._checks._names import OPTIONS, explains_keywords, former_names, warn_of_former, with_new_keywords
+from codiag._checks._names import (
+    OPTIONS,
+    FormerAttributes,
+    explains_keywords,
+    former_names,
+    warn_of_former,
+    with_new_keywords,
+)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib import import_module
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -137,3 +137,28 @@ def former_names(module: str, renamed: Mapping[str, str]) -> Callable[[str], Any
         return getattr(import_module(home), new)
 
     return resolve
+
+
+class FormerAttributes:
+    """Base of classes with renamed attributes: the former names can be read, and be declared by subclasses."""
+
+    former_attributes: ClassVar[Mapping[str, str]] = {}
+    """The new name of each attribute that had another one."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Set what a subclass declares by a former name under the new name."""
+        super().__init_subclass__(**options)
+        for old, new in cls.former_attributes.items():
+            if old in vars(cls):
+                warn_of_former(f"{old} of {cls.__name__}", new)
+                setattr(cls, new, vars(cls)[old])
+
+    if not TYPE_CHECKING:  # for type checkers every attribute would exist
+
+        def __getattr__(self, name: str) -> Any:
+            """Resolve former names of attributes, with a DeprecationWarning."""
+            if name not in type(self).former_attributes:
+                return super().__getattribute__(name)  # raises again, also what a property of this name raised
+            new = type(self).former_attributes[name]
+            warn_of_former(f"{name} of {type(self).__name__}", new)
+            return getattr(self, new)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -11,6 +11,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._arrays import Array, identity
+from codiag._checks import FormerAttributes
 
 NEARLY_SINGULAR = 1e-12
 """Share of the trace of a row's equations that is added to their diagonal, so that rows with too few observed entries
@@ -21,7 +22,7 @@ GRADIENT_STEPS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Constraint(ABC):
+class Constraint(FormerAttributes, ABC):
     """What is known about the factor of one mode; pass it to `codiag.factorize` as ``constraints=``.
 
     A subclass implements `project`, and may override `solve` where the set allows a better algorithm.
@@ -41,6 +42,14 @@ class Constraint(ABC):
     >>> NonNegative().project(np.array([[1.0, -2.0]])).tolist()
     [[1.0, 0.0]]
     """
+
+    former_attributes: ClassVar[Mapping[str, str]] = {
+        "known": "is_fixed",
+        "steps": "supports_steps",
+        "curved": "is_curved",
+        "either_sign": "allows_sign_change",
+        "by_rows": "holds_by_rows",
+    }
 
     is_fixed: ClassVar[bool] = False
     """Whether the columns of the factor are known, up to their lengths."""
@@ -234,7 +243,7 @@ class Constraint(ABC):
         """
         return self
 
-    def check(self, size: int, rank: int, mode: int) -> None:  # noqa: B027
+    def check(self, size: int, rank: int, mode: int) -> None:
         """Raise unless a factor of this shape can satisfy the constraint.
 
         Parameters

@@ -27,6 +27,7 @@ Examples
 True
 """
 
+from codiag.methods import least_squares
 from codiag.methods._als import ALS
 from codiag.methods._auto import METHODS, Auto, as_method
 from codiag.methods._joint import NOJD, OJD

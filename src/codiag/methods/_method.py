@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from codiag._arrays import like, to_host
-from codiag._checks import as_real_array
+from codiag._checks import FormerAttributes, as_real_array
 from codiag.least_squares import merged_modes, random_components
 from codiag.problem import Estimate, Problem
 from codiag.tensors import FactoredTensor, components_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Method(ABC):
+class Method(FormerAttributes, ABC):
     """A configured way to factorize a tensor; pass it to `codiag.factorize`.
 
     A subclass implements `fit`, declares in `supports` which features of a problem it takes into account, and says in
@@ -45,6 +46,8 @@ class Method(ABC):
     >>> NLS().fit(problem, np.random.default_rng(0)).components.rank
     1
     """
+
+    former_attributes: ClassVar[Mapping[str, str]] = {"honors": "supports", "sized": "has_per_index_options"}
 
     supports: ClassVar[frozenset[str]] = frozenset()
     needs_orthogonal: ClassVar[bool] = False

@@ -28,7 +28,8 @@ class Stage(NamedTuple):
     flops : float
         Floating-point operations by the formulas of the paper's appendix; zero if it has none.
     in_doubt : bool
-        Whether starts ended at several minima and the lowest was reached only once: there may be a lower one.
+        Whether starts ended at different minima, and too few at the lowest one to rule out a lower one: fewer than two,
+        or fewer than three if its residual is not noise.
 
     See Also
     --------
@@ -37,7 +38,7 @@ class Stage(NamedTuple):
 
     Examples
     --------
-    >>> from codiag.methods import Stage
+    >>> from codiag.extending import Stage
     >>> Stage("polish", 3, 0.01, 0.2).sweeps
     3
     """
@@ -93,7 +94,7 @@ class Estimate(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.methods import Estimate
+    >>> from codiag.extending import Estimate
     >>> from codiag.tensors import FactoredTensor
     >>> Estimate(FactoredTensor(np.ones(2), [np.eye(4, 2)] * 3), (), True).converged
     True

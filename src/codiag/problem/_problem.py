@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_dask_array
 
 from codiag._arrays import Array, TensorLike, to_host
-from codiag._checks import as_rank, as_real_array, warn_of_former
+from codiag._checks import FormerAttributes, as_rank, as_real_array
 from codiag.constraints import Constraint, Constraints, ConstraintsLike, as_constraints, check_constraints
 from codiag.labels import Labels, read_labelled
 from codiag.problem._observed import ObservedTensor, after_first_look, without_missing
@@ -31,7 +31,7 @@ from codiag.tensors.entries import Entries
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Problem:
+class Problem(FormerAttributes):
     r"""A tensor to factorize, and all that is known about its components; methods solve it.
 
     It is checked when it is built. Problems derived from it by `with_rank`, `with_tensor` and `with_constraints` share
@@ -80,7 +80,11 @@ class Problem:
     labels: Labels | None
     data: ObservedTensor
 
-    former_attributes: ClassVar[dict[str, str]] = {"asks": "required_features", "n_entries": "n_independent"}
+    former_attributes: ClassVar[Mapping[str, str]] = {
+        "asks": "required_features",
+        "n_entries": "n_independent",
+        "on": "with_tensor",
+    }
 
     def __init__(
         self,
@@ -531,14 +535,6 @@ class Problem:
         20
         """
         return n_parameters(self.tensor.shape, self.groups, self.rank)
-
-    def __getattr__(self, name: str) -> Any:
-        """Resolve former names of attributes, with a DeprecationWarning."""
-        new = Problem.former_attributes.get(name)
-        if new is None:
-            raise AttributeError(f"'Problem' object has no attribute {name!r}")
-        warn_of_former(f"Problem.{name}", f"Problem.{new}")
-        return getattr(self, new)
 
 
 def as_problem(tensor: Any, rank: Any, **stated: Any) -> Problem:

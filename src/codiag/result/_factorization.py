@@ -73,7 +73,7 @@ class Factorization:
     --------
     factorize : Returns one.
     Diagonalization : The same for stacks of matrices.
-    codiag.metrics.factor_error : Compares two of them.
+    codiag.factor_error : Compares two of them.
 
     Examples
     --------
@@ -278,7 +278,7 @@ class Factorization:
 
         See Also
         --------
-        codiag.theory.diagnose : The same as a function.
+        codiag.theory.Diagnosis : What is returned.
         codiag.choose_rank : How many components to ask for.
 
         Examples

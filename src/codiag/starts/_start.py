@@ -84,8 +84,7 @@ class Start(ABC):
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> from codiag._arrays import Array
-        from codiag.problem import Log
+        >>> from codiag.problem import Log
         >>> from codiag.starts import Random
         >>> problem = codiag.Problem(np.random.default_rng(0).random((3, 4, 5)), 2)
         >>> next(Random().generate(problem, np.random.default_rng(0), Log())).rank

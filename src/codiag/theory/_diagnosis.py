@@ -172,7 +172,7 @@ def diagnose(fit: Factorization) -> Diagnosis:
 
 
 def in_doubt(fit: Factorization) -> bool:
-    """Return whether starts ended at several minima, and the lowest was reached only once."""
+    """Return whether starts ended at several minima, and too few of them at the lowest."""
     return any(stage.in_doubt for stage in fit.stages)
 
 
@@ -284,7 +284,7 @@ def _advice(
         )
     if in_doubt(fit):
         sentences.append(
-            "Starts ended at several minima, and only one at the lowest of them: there may be a lower one. Another "
+            "Starts ended at several minima, and too few at the lowest of them: there may be a lower one. Another "
             f"seed or method=Auto(max_starts=...) searches on; {lower}, which may have fewer."
         )
     if not fit.converged:
