@@ -127,6 +127,15 @@ def test_a_multiple_has_the_same_factors_and_multiplied_weights(kind, scale):
     assert_allclose(other.standard_errors, fit.standard_errors, rtol=1e-4)
 
 
+@pytest.mark.parametrize("scale", [1e-60, 1e-3, 1e60])
+def test_a_multiple_has_the_same_factors_if_ridges_follow_its_scale(scale):
+    """Factors of c T are c^(1/3) times those of T, and the objective is c^2 times that of T."""
+    fit = fitted(noisy(), [Ridge(0.1)] * 3, None)
+    other = fitted(scale * noisy(), [Ridge(0.1 * scale ** (2 - 2 / 3))] * 3, None)
+    assert_allclose(other.weights / scale, fit.weights, rtol=1e-6)
+    assert other.relative_error == pytest.approx(fit.relative_error)
+
+
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_a_multiple_of_the_weights_says_the_same(scale):
     constraints, observed = said("weights")

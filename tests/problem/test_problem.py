@@ -158,3 +158,23 @@ def test_observed_entries_are_in_the_precision_of_the_tensor():
     problem = codiag.Problem(ENTRIES.astype(np.float32), 2, observed=ENTRIES > 0.5)
     assert problem.observed.dtype == np.float32
     assert_array_equal(to_host(problem.observed), ENTRIES > 0.5)
+
+
+HOLES = np.random.default_rng(1).random((6, 6, 6)) > 0.2
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [{}, {"observed": HOLES}, {"observed": HOLES, "constraints": "nonnegative"}, {"symmetric": True}],
+    ids=["free", "holes", "non-negative with holes", "symmetric"],
+)
+@pytest.mark.parametrize("rank", [3, "auto"])
+def test_a_fit_checks_its_problem_at_most_twice(rank, stated, monkeypatch):
+    """All problems of other ranks, on cores and without constraints are derived from the first one."""
+    factor = np.random.default_rng(0).random((6, 3))
+    tensor = np.einsum("ir,jr,kr->ijk", factor, factor, factor)
+    checks = []
+    original = codiag.Problem._check_and_set
+    monkeypatch.setattr(codiag.Problem, "_check_and_set", lambda *given: checks.append(1) or original(*given))
+    codiag.factorize(tensor, rank, seed=0, **stated)
+    assert 1 <= len(checks) <= 2

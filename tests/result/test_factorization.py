@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -139,3 +142,15 @@ def test_a_fit_is_loaded_by_the_name_it_was_saved_under(tmp_path):
     fit = codiag.factorize(noisy_tensor((4, 5, 6), 2, seed=0).tensor, 2, seed=0)
     fit.save(tmp_path / "plain")
     assert codiag.Factorization.load(tmp_path / "plain").stages == fit.stages
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda fit: pickle.loads(pickle.dumps(fit))])
+def test_copies_compute_nothing_and_keep_the_problem(copied, monkeypatch):
+    """Error bars are computed when they are read, from the copy as from the fit."""
+    planted = noisy_tensor((5, 6, 7), 2, noise=0.01, seed=0)
+    fit = codiag.factorize(planted.tensor, 2, observed=np.random.default_rng(1).random((5, 6, 7)) > 0.2, seed=0)
+    with monkeypatch.context() as patch:
+        patch.setattr("codiag.theory.restricted_sensitivity", lambda *_: pytest.fail("error bars are computed"))
+        other = copied(fit)
+    assert other.problem is not None
+    assert_array_equal(other.standard_errors, fit.standard_errors)

@@ -307,3 +307,18 @@ def test_a_choice_is_drawn():
     assert choice.plot(given) is given[0].figure
     with pytest.raises(ValueError, match="2 x 2 axes"):
         choice.plot(given[:2])
+
+
+def test_a_fixed_factor_leaves_its_number_of_columns_to_be_chosen():
+    planted = noisy_tensor((6, 8, 9), 3, noise=0.01, seed=0)
+    fit = codiag.factorize(planted.tensor, "auto", constraints=[Fixed(planted.factors[0]), None, None], seed=0)
+    assert fit.rank == 3
+    assert_allclose(np.abs(fit.factors[0].T @ planted.factors[0]).max(axis=1), 1, rtol=1e-9)
+
+
+def test_problems_are_chosen_for_like_their_tensors():
+    planted = noisy_tensor((6, 8, 9), 3, noise=0.01, seed=0)
+    problem = codiag.Problem(planted.tensor, 1, constraints="nonnegative")
+    chosen = codiag.choose_rank(problem, seed=0)
+    expected = codiag.choose_rank(planted.tensor, constraints="nonnegative", seed=0)
+    assert (chosen.rank, chosen.reason) == (expected.rank, expected.reason)
