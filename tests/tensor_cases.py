@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from codiag._arrays import like
 from codiag.models.topics import WordMomentTensor
 from codiag.tensors import (
     CrossMomentTensor,
@@ -234,3 +235,38 @@ SYMMETRIC_TENSORS: dict[str, SymmetricKind] = {
     "words": SymmetricKind(_words),
 }
 """Every kind of tensor that is symmetric by what it is. Counts of words are sparse matrices of SciPy."""
+
+
+SHAPES = [(4, 5, 6), (1, 3, 2), (3, 4, 2, 5), (2, 3, 2, 3, 2)]
+CUBES = {3: (4, 4, 4), 4: (3, 3, 3, 3)}
+SYMMETRIC = [(kind, CUBES[order]) for kind, known in SYMMETRIC_TENSORS.items() for order in known.orders]
+EVERY = pytest.mark.parametrize("kind", [*TENSORS, *SYMMETRIC_TENSORS])
+FEW_SHAPES = {"jax": [(3, 4, 2, 5)]}  # it compiles every operation for every shape
+FEW_CUBES = {"jax": [(4, 4, 4)]}
+EVERY_SHAPE = pytest.mark.parametrize(
+    ("kind", "shape"),
+    [*((kind, shape) for kind in TENSORS for shape in FEW_SHAPES.get(kind, SHAPES)), *SYMMETRIC],
+    ids=str,
+)
+EVERY_CUBE = pytest.mark.parametrize(
+    ("kind", "shape"),
+    [*((kind, shape) for kind in TENSORS for shape in FEW_CUBES.get(kind, CUBES.values())), *SYMMETRIC],
+    ids=str,
+)
+
+
+def entries_of(shape, seed=0):
+    rng = np.random.default_rng([*shape, seed])
+    return rng.standard_normal(shape) * (rng.random(shape) < 0.5)
+
+
+def made(kind, shape, *, symmetric=False):
+    """Return a tensor of the kind and its entries; a symmetric one also where the kind allows no other."""
+    if kind in SYMMETRIC_TENSORS:
+        return SYMMETRIC_TENSORS[kind].make(shape)
+    entries = symmetrize(entries_of(shape)) if symmetric else entries_of(shape)
+    return TENSORS[kind](entries, symmetric), entries
+
+
+def moved(tensor, *arrays):
+    return [like(array, tensor.reference) for array in arrays]

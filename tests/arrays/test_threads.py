@@ -23,12 +23,12 @@ from simulated import single_topic_corpus, views
 
 SOURCE = Path(codiag.__file__).parent
 WARNING = {  # the public functions: here, and nowhere below them, something is said
-    "_checks/_former.py",
+    "_checks/_names.py",
     "_factorize.py",
     "_factorize_each.py",
     "cli/factorization.py",
     "diagonalize/_joint_diagonalize.py",
-    "drop_in/_pyriemann_ajd.py",
+    "drop_in/ajd/__init__.py",
     "drop_in/_tensorly.py",
     "models/frame/_model.py",
 }

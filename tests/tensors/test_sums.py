@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from test_tensors import EVERY_CUBE, EVERY_SHAPE, blocks, entries_of, made, moved  # noqa: F401
 
 from codiag._arrays import to_host
 from codiag.tensors import (
@@ -28,7 +27,7 @@ from codiag.tensors import (
     symmetrize,
     symmetry_probes,
 )
-from tensor_cases import TENSORS
+from tensor_cases import EVERY_CUBE, EVERY_SHAPE, TENSORS, entries_of, made, moved
 
 laws = settings(max_examples=25, deadline=None, derandomize=True)
 
@@ -65,7 +64,7 @@ def assert_same(result, expected, **tolerance):
 
 
 @EVERY_SHAPE
-def test_reading_together_is_reading_one_after_the_other(kind, shape, blocks):  # noqa: F811
+def test_reading_together_is_reading_one_after_the_other(kind, shape, blocks):
     tensor, _ = made(kind, shape)
     asked = some_sums(tensor)
     for one, result in zip(asked, tensor.read(*asked), strict=True):

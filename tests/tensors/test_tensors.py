@@ -11,41 +11,15 @@ from numpy.testing import assert_allclose
 
 from codiag._arrays import like, to_host
 from codiag.tensors import DenseTensor, FactoredTensor, ScaledTensor, SparseTensor, SumTensor, as_tensor, symmetrize
-from tensor_cases import SYMMETRIC_TENSORS, TENSORS, Plain
-
-SHAPES = [(4, 5, 6), (1, 3, 2), (3, 4, 2, 5), (2, 3, 2, 3, 2)]
-CUBES = {3: (4, 4, 4), 4: (3, 3, 3, 3)}
-SYMMETRIC = [(kind, CUBES[order]) for kind, known in SYMMETRIC_TENSORS.items() for order in known.orders]
-EVERY = pytest.mark.parametrize("kind", [*TENSORS, *SYMMETRIC_TENSORS])
-FEW_SHAPES = {"jax": [(3, 4, 2, 5)]}  # it compiles every operation for every shape
-FEW_CUBES = {"jax": [(4, 4, 4)]}
-EVERY_SHAPE = pytest.mark.parametrize(
-    ("kind", "shape"),
-    [*((kind, shape) for kind in TENSORS for shape in FEW_SHAPES.get(kind, SHAPES)), *SYMMETRIC],
-    ids=str,
+from tensor_cases import (
+    EVERY,
+    EVERY_CUBE,
+    EVERY_SHAPE,
+    Plain,
+    entries_of,
+    made,
+    moved,
 )
-EVERY_CUBE = pytest.mark.parametrize(
-    ("kind", "shape"),
-    [*((kind, shape) for kind in TENSORS for shape in FEW_CUBES.get(kind, CUBES.values())), *SYMMETRIC],
-    ids=str,
-)
-
-
-def entries_of(shape, seed=0):
-    rng = np.random.default_rng([*shape, seed])
-    return rng.standard_normal(shape) * (rng.random(shape) < 0.5)
-
-
-def made(kind, shape, *, symmetric=False):
-    """Return a tensor of the kind and its entries; a symmetric one also where the kind allows no other."""
-    if kind in SYMMETRIC_TENSORS:
-        return SYMMETRIC_TENSORS[kind].make(shape)
-    entries = symmetrize(entries_of(shape)) if symmetric else entries_of(shape)
-    return TENSORS[kind](entries, symmetric), entries
-
-
-def moved(tensor, *arrays):
-    return [like(array, tensor.reference) for array in arrays]
 
 
 def unfolded(entries, mode):
@@ -57,13 +31,6 @@ def columnwise_kronecker(factors):
     for factor in factors[1:]:
         product = np.einsum("ar,br->abr", product, factor).reshape(-1, factor.shape[1])
     return product
-
-
-@pytest.fixture(params=["whole", "in blocks"])
-def blocks(request, monkeypatch):
-    """Every contraction is the same when done in blocks of a few entries."""
-    if request.param == "in blocks":
-        monkeypatch.setattr("codiag._arrays._namespace.BLOCK", 7)
 
 
 @EVERY_SHAPE

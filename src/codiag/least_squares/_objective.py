@@ -25,7 +25,7 @@ from codiag.least_squares._curvature import (
     curvature_of,
 )
 from codiag.least_squares._layout import Layout
-from codiag.least_squares._tolerances import NEGLIGIBLE, PER_UNKNOWN
+from codiag.least_squares._tolerances import PER_UNKNOWN, ROUNDING, TOLERANCE
 from codiag.problem import Problem
 from codiag.tensors import DenseTensor, FactoredTensor, Products, SquaredDistance, Tensor
 from codiag.tensors.entries import Entries
@@ -136,11 +136,9 @@ class LeastSquares:
         return max(self.squared_norm - 2 * float(array_namespace(terms).sum(terms)) + model.squared_norm(), 0.0)
 
     def is_far(self, squared_distance: float) -> bool:
-        """Return whether a difference of squared norms gives this squared distance to ten digits."""
-        reference = self.tensor.reference
-        return (
-            reference.dtype == array_namespace(reference).float64 and squared_distance > NEGLIGIBLE * self.squared_norm
-        )
+        """Return whether a difference of squared norms gives this squared distance to the tolerance."""
+        is_double = self.tensor.reference.dtype == array_namespace(self.tensor.reference).float64
+        return is_double and TOLERANCE * squared_distance > ROUNDING * self.squared_norm
 
     def value_and_gradient(self, point: Array, *, far: bool = False) -> tuple[float, Array]:
         """Return the objective and its gradient, in one pass over the tensor or over its observed entries.

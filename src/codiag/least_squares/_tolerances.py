@@ -1,9 +1,12 @@
 """Numbers that several parts of least squares, of starts and of the search share, each with its unit and its reason."""
 
+import math
+import sys
+
 import numpy as np
 
-TINY = 1e-300
-"""Added to what is divided by: near the smallest number, and far enough from it that quotients do not overflow."""
+TINY = math.sqrt(sys.float_info.min)
+"""Added to what is divided by: far below all data, and far enough from zero that quotients do not overflow."""
 
 ROUNDING = 100 * float(np.finfo(np.float64).eps)
 """Relative error of a squared distance by rounding in double precision, a sum of many products."""
