@@ -1,0 +1,64 @@
+"""Terms of a residual, and whether it passes for noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import codiag
+from codiag.least_squares import Limits, distinct_terms, is_noise, largest_noise_term, minimize
+from codiag.tensors import FactoredTensor, as_tensor
+
+
+def test_terms_are_the_strongest_ones_and_unlike_each_other():
+    """Power iterations from several vectors end at the strongest term more than once; it counts once."""
+    factors = [np.linalg.qr(np.random.default_rng(mode).standard_normal((9, 4)))[0] for mode in range(3)]
+    tensor = FactoredTensor(np.array([9.0, 3.0, 2.0, 1.0]), factors, symmetric=False)
+    terms = distinct_terms(as_tensor(tensor.to_dense()))
+    assert [float(term.weights[0]) for term in terms] == pytest.approx([9.0, 3.0, 2.0])
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_noise_passes_for_noise_and_a_component_does_not(holes):
+    """At a level of one in a thousand, for complete tensors (Tracy-Widom) and with missing entries (random signs)."""
+    n_passed = n_found = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        noise = rng.standard_normal((9, 8, 7))
+        observed = rng.random(noise.shape) > 0.3 if holes else None
+        problem = codiag.Problem(noise, 1, observed=observed)
+        residual = as_tensor(np.where(observed, noise, 0.0) if holes else noise)
+        n_passed += is_noise(problem, residual)
+        unit = [vector / np.linalg.norm(vector) for vector in (rng.standard_normal(size) for size in noise.shape)]
+        component = 20 * np.einsum("i,j,k->ijk", *unit)
+        shown = as_tensor(residual.to_dense() + (np.where(observed, component, 0.0) if holes else component))
+        n_found += not is_noise(problem, shown)
+    assert n_passed >= 39
+    assert n_found >= 38
+
+
+def test_noise_terms_are_below_the_bound():
+    """The largest rank-one term of white noise exceeds the bound in one of a thousand tensors."""
+    problem = codiag.Problem(np.random.default_rng(0).standard_normal((9, 8, 7)), 1)
+    bound = largest_noise_term(problem, float(9 * 8 * 7 - problem.n_parameters))
+    terms = [
+        distinct_terms(as_tensor(np.random.default_rng(seed).standard_normal((9, 8, 7))), 1)[0] for seed in range(99)
+    ]
+    largest = max(float(term.weights[0]) ** 2 for term in terms)
+    assert 0.3 * bound < largest < bound
+
+
+def test_a_minimum_is_within_a_fraction_of_a_standard_error():
+    """Even if the objective, which grows with the number of entries, hardly changes over a fifth of a standard error."""
+    rng, size = np.random.default_rng(0), 40
+    factors = [vector / np.linalg.norm(vector) for vector in rng.standard_normal((3, size, 1))]
+    noise = rng.standard_normal((size,) * 3)
+    problem = codiag.Problem(FactoredTensor(np.array([300.0]), factors, symmetric=False).to_dense() + noise, 1)
+    fit = minimize(problem, FactoredTensor(np.array([300.0]), factors, symmetric=False), Limits())
+    assert fit.converged
+    orthogonal = np.cross(fit.components.factors[0][:3, 0], [1.0, 2.0, 3.0])
+    move = np.zeros((size, 1))
+    move[:3, 0] = 0.2 / 300 * orthogonal / np.linalg.norm(orthogonal)
+    nearby = fit.components.changed(lambda factor, mode: factor + move * np.linalg.norm(factor) * (mode == 0))
+    assert not minimize(problem, nearby, Limits(max_sweeps=0)).converged
+    assert minimize(problem, fit.components, Limits(max_sweeps=0)).converged
