@@ -61,8 +61,8 @@ MUTANTS = {
     "SAME_MINIMUM": Mutant("0.0", "tests/search"),
     "MEETINGS": Mutant("1", "tests/search"),
     "FEW": Mutant("1.0", "tests/search"),
-    "MOST_WORK": Mutant("0", "tests/search tests/least_squares"),
-    "RIDGE_SHARES": Mutant("(1e3,)", "tests/search tests/least_squares"),
+    "MOST_WORK": Mutant("0", "tests/result/test_transform.py"),
+    "RIDGE_SHARES": Mutant("(1e3,)", "tests/least_squares/test_host_steps.py"),
     "MOST_READS": Mutant("1", "tests/tensors/test_scale.py"),
     "SUSPECT": Mutant("10.0", "tests/search tests/least_squares"),
 }

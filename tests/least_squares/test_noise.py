@@ -10,12 +10,20 @@ from codiag.least_squares import Limits, distinct_terms, is_noise, largest_noise
 from codiag.tensors import FactoredTensor, as_tensor
 
 
-def test_terms_are_the_strongest_ones_and_unlike_each_other():
-    """Power iterations from several vectors end at the strongest term more than once; it counts once."""
+def test_terms_are_the_strongest_ones():
     factors = [np.linalg.qr(np.random.default_rng(mode).standard_normal((9, 4)))[0] for mode in range(3)]
     tensor = FactoredTensor(np.array([9.0, 3.0, 2.0, 1.0]), factors, symmetric=False)
     terms = distinct_terms(as_tensor(tensor.to_dense()))
     assert [float(term.weights[0]) for term in terms] == pytest.approx([9.0, 3.0, 2.0])
+
+
+def test_a_dominant_term_counts_once():
+    """Power iterations from most vectors end there."""
+    rng = np.random.default_rng(0)
+    unit = [vector / np.linalg.norm(vector) for vector in rng.standard_normal((3, 9))]
+    tensor = 50 * np.einsum("i,j,k->ijk", *unit) + rng.standard_normal((9, 9, 9))
+    weights = [float(term.weights[0]) for term in distinct_terms(as_tensor(tensor))]
+    assert weights == pytest.approx([50], rel=0.1)
 
 
 @pytest.mark.parametrize("holes", [False, True])
@@ -49,7 +57,7 @@ def test_noise_terms_are_below_the_bound():
 
 
 def test_a_minimum_is_within_a_fraction_of_a_standard_error():
-    """Even if the objective, which grows with the number of entries, hardly changes over a fifth of a standard error."""
+    """Even if the objective, which grows with the number of entries, hardly changes over a fifth of it."""
     rng, size = np.random.default_rng(0), 40
     factors = [vector / np.linalg.norm(vector) for vector in rng.standard_normal((3, size, 1))]
     noise = rng.standard_normal((size,) * 3)

@@ -213,8 +213,7 @@ def test_a_fit_to_a_list_reaches_least_squares_from_the_truth(
 
 
 def test_steps_with_the_curvature_of_a_sample_reach_the_same_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    tensor, truth = _observed(150, 60000, 3)
-    monkeypatch.setattr("codiag.least_squares._minimize.PER_UNKNOWN", 30)
+    tensor, truth = _observed(150, 200000, 3)
     drawn = []
     thinned = ListedEntries.thinned
     monkeypatch.setattr(ListedEntries, "thinned", lambda *given: drawn.append(thinned(*given)) or drawn[-1])
