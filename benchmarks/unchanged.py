@@ -50,7 +50,8 @@ def tensor_cases(seed: int) -> Iterator[Case]:
 def model_cases(seed: int) -> Iterator[Case]:
     """Yield estimators on data drawn from their models; components are the columns of the truth."""
     rng, n = np.random.default_rng(seed), 10_000
-    crowd = synthetic.crowd_votes(2000, synthetic.worker_confusions(30, 3, seed=seed), density=0.3, seed=seed)
+    confusions = 0.5 * np.eye(3) + 0.5 * rng.dirichlet(np.ones(3), (30, 3)).transpose(0, 2, 1)  # columns sum to one
+    crowd = synthetic.crowd_votes(2000, confusions, density=0.3, seed=seed)
     yield "crowd", lambda: models.DawidSkene(random_state=seed).fit(crowd.votes).probas_, np.eye(3)[crowd.truth]
     topics, shares = rng.dirichlet(np.full(300, 0.1), 5), rng.dirichlet(np.full(5, 0.2), 1500)
     words = np.stack([rng.multinomial(80, share @ topics) for share in shares])

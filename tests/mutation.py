@@ -64,7 +64,7 @@ MUTANTS = {
     "MOST_WORK": Mutant("0", "tests/result/test_transform.py"),
     "RIDGE_SHARES": Mutant("(1e3,)", "tests/least_squares/test_host_steps.py"),
     "MOST_READS": Mutant("1", "tests/tensors/test_scale.py"),
-    "SUSPECT": Mutant("10.0", "tests/search tests/least_squares"),
+    "SUSPECT": Mutant("10.0", "tests/diagonalize/test_ties.py"),
 }
 
 

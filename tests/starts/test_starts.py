@@ -14,6 +14,7 @@ from codiag import starts
 from codiag.methods import Auto
 from codiag.problem import Log
 from codiag.starts import Start, default_starts
+from codiag.tensors import FactoredTensor
 from extending import example
 from tensor_cases import NUMPY_AND_LIBRARIES
 
@@ -32,7 +33,22 @@ def generated(name, kind, library="", seed=0):
 def test_every_start_is_registered():
     kinds = {kind for kind in vars(starts).values() if isinstance(kind, type) and issubclass(kind, Start)} - {Start}
     _, truth = start_problem("complete")
-    assert {type(case.of(truth)) for case in STARTS.values()} == kinds | {example("start").CoarseToFine}
+    assert {type(case.of(truth)) for case in STARTS.values()} >= kinds | {example("start").CoarseToFine}
+
+
+@pytest.mark.parametrize("wrong", [[1, 2], FactoredTensor(np.ones(3), [np.ones((4, 3))] * 3)])
+def test_components_of_another_rank_are_refused(wrong):
+    class Wrong(Start):
+        def generate(self, problem, rng, log):
+            yield wrong
+
+    with pytest.raises(TypeError, match=r"Wrong\.generate must yield a codiag\.tensors\.FactoredTensor of rank 2"):
+        codiag.factorize(np.ones((4, 4, 4)) + np.eye(4), 2, method=Auto(starts=[Wrong()]))
+
+
+def test_starts_are_objects():
+    with pytest.raises(TypeError, match=r"starts must be a sequence of codiag.extending.Start\(\) objects"):
+        Auto(starts=[starts.Random])
 
 
 @pytest.mark.parametrize("library", NUMPY_AND_LIBRARIES)

@@ -91,8 +91,8 @@ class Auto(Method):
 
     def __post_init__(self) -> None:
         is_sequence = self.starts is None or isinstance(self.starts, Sequence)
-        if not is_sequence or not all(hasattr(start, "generate") for start in self.starts or ()):
-            raise TypeError(f"starts must be a sequence of objects of codiag.extending.Start; got {self.starts!r}")
+        if not is_sequence or not all(isinstance(start, Start) for start in self.starts or ()):
+            raise TypeError(f"starts must be a sequence of codiag.extending.Start() objects; got {self.starts!r}")
         as_number("max_starts", self.max_starts, integer=True)
         as_number("tol", self.tol)
         as_number("max_sweeps", self.max_sweeps, integer=True)

@@ -14,9 +14,9 @@ from codiag.search._worth import objectives_without
 from codiag.tensors import FactoredTensor, Tensor, is_large
 
 DOUBTFUL = 4
-"""Components whose worth is below so many times the strongest term of the residual may have been displaced by noise:
-a component of twice the weight of a noise term may lose it. Above the square of that ratio they stand out: no start can
-have missed them."""
+"""Components whose worth is below so many times the largest term of noise may have been displaced by noise: a component
+of twice the weight of a noise term may lose it. Above the square of that ratio they stand out: no start can have missed
+them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +67,11 @@ class End:
 
     @cached_property
     def worths(self) -> np.ndarray:
-        """Worth of each component, relative to the largest term of noise."""
+        """Worth of each component, relative to the largest term of noise, or else to the strongest of the residual."""
         predicted = objectives_without(self.problem, self.outcome.components)
-        strongest, whole = float(self.terms[0].weights[0]) ** 2, self.whole or self.problem
+        whole = self.whole or self.problem
         outside = max(whole.data.squared_norm - self.problem.data.squared_norm, 0.0)
-        term = max(strongest, largest_noise_term(whole, 2 * self.objective + outside), TINY)
+        term = largest_noise_term(whole, 2 * self.objective + outside) or float(self.terms[0].weights[0]) ** 2 + TINY
         return 2 * (predicted - self.objective) / term
 
     @cached_property

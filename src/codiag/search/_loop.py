@@ -131,6 +131,9 @@ class _Run:
             if not start.on_core:
                 self._uncompress()
             for components in start.generate(self._space.problem, self._rng, self._log):
+                if getattr(components, "rank", None) != self._problem.rank:
+                    wanted = f"a codiag.tensors.FactoredTensor of rank {self._problem.rank}"
+                    raise TypeError(f"{type(start).__name__}.generate must yield {wanted}; got {components!r}")
                 yield components if start.factors is None else self._space.to_core(components)
 
     def _uncompress(self) -> None:
