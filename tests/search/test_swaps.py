@@ -195,7 +195,7 @@ def test_components_that_are_hardly_more_than_noise():
     above = lowest._replace(objective=1.2 * lowest.objective)
     end = End(problem, lowest)
     assert end.is_noise
-    assert end.n_doubtful == 2
+    assert end.weak == [1, 2]
     assert not is_enough([end, End(problem, above), end])
     assert is_enough([end, End(problem, above), end, end])
 

@@ -80,11 +80,6 @@ class End:
         return np.flatnonzero(self.worths < DOUBTFUL).tolist()
 
     @property
-    def n_doubtful(self) -> int:
-        """Number of components worth more than noise, and not much more: others may belong in their place."""
-        return int(np.count_nonzero((self.worths > 1) & (self.worths < DOUBTFUL)))
-
-    @property
     def has_surplus(self) -> bool:
         """Whether some component fits nothing but noise."""
         return self.is_noise and bool(np.any(self.worths <= 1))

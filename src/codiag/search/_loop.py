@@ -31,7 +31,7 @@ SAME_MINIMUM = 0.5
 """Noise variances by which the objectives of rough ends of one minimum may differ: each is within a few tenths."""
 
 FEW = 0.15
-"""Share of doubtful components, or one, for which no further start is taken if no mode is smaller than the rank: the
+"""Share of weak components, or one, for which no further start is taken if no mode is smaller than the rank: the
 diagonalization is determined by the others, and swaps were tried. Without it, strong noise costs twice the time."""
 
 MEETINGS = 3
@@ -219,18 +219,19 @@ class _Run:
 def local_minimum(
     problem: Problem, start: FactoredTensor, limits: Limits, max_swaps: int, whole: Problem | None = None
 ) -> tuple[End, int]:
-    """Take a start to a local minimum, and swap components; return the number of swaps, too."""
+    """Take a start to a local minimum, and swap components while that helps; return the number of swaps, too."""
     end, n_swaps = End(problem, minimize(problem, start, limits), whole), 0
     is_stopped = limits.watch is not None and limits.watch.stopped
     if max_swaps == 0 or is_stopped or is_large(problem.tensor.shape):
         return end, 0
-    n_sweeps = end.outcome.n_sweeps
-    end, n_swaps = swapped(end, max_swaps)
-    outcome = end.outcome
-    if n_swaps > 0:
-        outcome = minimize(problem, outcome.components, limits)
-        outcome = outcome._replace(n_sweeps=n_sweeps + outcome.n_sweeps)
-    return end.with_outcome(bounded(problem, outcome)), n_swaps
+    n_sweeps, n_last = end.outcome.n_sweeps, -1
+    while n_last != 0 and n_swaps < max_swaps:
+        end, n_last = swapped(end, max_swaps - n_swaps)
+        n_swaps += n_last
+        if n_last > 0:
+            end = end.with_outcome(minimize(problem, end.outcome.components, limits))
+            n_sweeps += end.outcome.n_sweeps
+    return end.with_outcome(bounded(problem, end.outcome._replace(n_sweeps=n_sweeps))), n_swaps
 
 
 def explore(
@@ -268,7 +269,7 @@ def n_meetings(ends: Sequence[End]) -> int:
 def is_enough(ends: Sequence[End]) -> bool:
     """Return whether a further start would hardly end lower.
 
-    That is so if the fit is exact; if its residual is noise and few components are doubtful; or if enough starts have
+    That is so if the fit is exact; if its residual is noise and few components are weak; or if enough starts have
     ended at the lowest minimum. If there are more components than dimensions, and their parameters are more than half
     of the entries, anything looks like noise, and only the last counts.
     """
@@ -278,6 +279,6 @@ def is_enough(ends: Sequence[End]) -> bool:
         return True
     fits_anything = problem.rank > max(problem.tensor.shape) and 2 * problem.n_parameters > problem.n_independent
     n_allowed = 0 if problem.rank > max(problem.tensor.shape) else max(1, int(FEW * problem.rank))
-    if best.is_noise and not fits_anything and best.n_doubtful <= n_allowed:
+    if best.is_noise and not fits_anything and len(best.weak) <= n_allowed:
         return True
     return n_meetings(ends) >= MEETINGS
