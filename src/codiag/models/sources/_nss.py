@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from codiag._checks import UndeterminedError
+from codiag._checks import UndeterminedError, as_number
 from codiag.diagonalize import Diagonalizer
 from codiag.models.sources._base import Recordings, Separation, Whitening, rank_advice, samples_of_part
 from codiag.models.sources._likelihood import Segment, scale_variances, transformed
@@ -253,6 +253,7 @@ class NSS(SecondOrder[WindowStack, WindowSums]):
         ValueError: n_windows must be at least 2, since one covariance does not separate sources; got 0
         """
         super().check_parameters()
+        as_number("n_windows", self.n_windows, integer=True, zero=True)
         if self.n_windows < 2:
             raise ValueError(
                 f"n_windows must be at least 2, since one covariance does not separate sources; got {self.n_windows}"
