@@ -6,7 +6,7 @@ import pytest
 
 NEEDS = {
     "matplotlib": ["src/codiag/plotting", "src/codiag/reports"],  # their examples draw: the extra 'plot'
-    "dask": ["src/codiag/tensors/_chunks.py", "src/codiag/tensors/_dask.py"],  # the extra 'dask'
+    "dask": ["src/codiag/tensors/chunked"],  # the extra 'dask'
 }
 EXAMPLES_NEED = {
     "Factorization.plot": "matplotlib",

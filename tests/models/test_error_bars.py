@@ -369,7 +369,7 @@ class TestWhatIsUnknown:
         links = np.kron(np.eye(2), np.ones((n // 2, n // 2)))
         links[0, -1] = links[-1, 0] = 1
         with pytest.raises(ValueError, match=words):
-            MixedMembershipCommunities(2, n_partitions=4, n_jackknife=n_jackknife, random_state=0).fit(links)
+            MixedMembershipCommunities(2, n_partitions=4, n_jackknife=n_jackknife, random_state=1).fit(links)
 
     def test_errors_name_the_block(self):
         """Eight nodes of twelve are enough, but not where a quarter of all has lost its own."""

@@ -76,8 +76,8 @@ def test_pyarrow_comes_back_as_pyarrow():
     plain = DawidSkene(random_state=0).fit(data.votes, {int(data.votes[0][0]): int(data.truth[data.votes[0][0]])})
     assert model.labels_.column_names == ["task", "agg_label"]
     assert model.confusion_.column_names == ["worker", "label", "0", "1", "2"]
-    assert_allclose(np.stack([model.probas_[name] for name in ("0", "1", "2")], axis=1), plain.probas_)
-    assert_allclose(model.worker_accuracy_["accuracy"], plain.worker_accuracy_)
+    assert_allclose(np.stack([model.probas_[name].to_numpy() for name in ("0", "1", "2")], axis=1), plain.probas_)
+    assert_allclose(model.worker_accuracy_["accuracy"].to_numpy(), plain.worker_accuracy_)
 
 
 @pytest.mark.parametrize(

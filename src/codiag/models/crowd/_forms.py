@@ -150,7 +150,7 @@ def _as_column(values: Any, name: str = "task, worker and label") -> np.ndarray:
         raise ValueError(f"{name} must be sequences of values; got {values!r:.40}")
     if not hasattr(values, "__array__"):
         return as_vector(list(values))
-    column = np.asarray(values)
+    column = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
     if column.size != max(column.shape, default=0):
         raise ValueError(f"{name} must be vectors; got one of shape {column.shape}")
     return column.ravel()
