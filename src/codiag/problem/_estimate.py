@@ -28,8 +28,8 @@ class Stage(NamedTuple):
     flops : float
         Floating-point operations by the formulas of the paper's appendix; zero if it has none.
     in_doubt : bool
-        Whether starts ended at different minima, and too few at the lowest one to rule out a lower one: fewer than two,
-        or fewer than three if its residual is not noise.
+        Whether starts ended at different minima, and too few at the lowest one to rule out a lower one: fewer than
+        three.
 
     See Also
     --------
