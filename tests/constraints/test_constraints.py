@@ -14,7 +14,7 @@ import codiag
 from assertions import assert_same_factors
 from cases import CONSTRAINTS
 from codiag._arrays import to_host
-from codiag.constraints import Constraint, Fixed, NonNegative
+from codiag.constraints import Constraint, Fixed, NonNegative, Ridge
 from codiag.methods import ALS
 from codiag.tensors import FactoredTensor
 from tensor_cases import LIBRARIES
@@ -295,3 +295,17 @@ class TestMistakes:
     def test_what_must_be_implemented(self):
         with pytest.raises(TypeError, match="abstract"):
             Constraint()
+
+
+def test_steps_survive_equations_that_are_singular():
+    """Components may be scaled against each other, so that undamped equations have no unique solution."""
+    tensor = np.random.default_rng(4).random((5, 6, 7)) - 0.3
+    fit = codiag.factorize(tensor, 5, constraints="nonnegative", seed=0)
+    assert fit.relative_error < 1
+    assert all(np.all(factor >= 0) for factor in fit.factors)
+
+
+@pytest.mark.parametrize(("scale", "strength"), [(1.0, 1e20), (1e-100, 1e-3)])
+def test_ridges_that_leave_nothing(scale, strength):
+    fit = codiag.factorize(scale * np.random.default_rng(4).random((5, 6, 7)), 2, constraints=Ridge(strength), seed=0)
+    assert fit.relative_error == pytest.approx(1)
