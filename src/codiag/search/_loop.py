@@ -167,8 +167,9 @@ class _Run:
         best = lowest(self._ends)
         if not is_enough(self._ends):
             return None
-        if self._unconverged is not None and self._is_tried(best):
-            return self._unconverged[1]._replace(stages=self._log.stages)
+        before = self._finished_before(best)
+        if before is not None:
+            return before
         estimate = self._finish(best)
         if estimate.converged or is_large(self._problem.tensor.shape) or best.has_surplus:
             return estimate
@@ -180,9 +181,11 @@ class _Run:
         outside = self._problem.data.squared_norm - self._space.problem.data.squared_norm
         return 2 * end.objective + max(outside, 0.0)
 
-    def _is_tried(self, end: End) -> bool:
-        """Return whether an end as low as this was finished before, and did not converge."""
-        return self._unconverged is not None and self._distance(end) > self._unconverged[0] * (1 - NEGLIGIBLE)
+    def _finished_before(self, end: End) -> Estimate | None:
+        """Return the fit that did not converge, if this end is no lower than the one that it was finished from."""
+        if self._unconverged is None or self._distance(end) <= self._unconverged[0] * (1 - NEGLIGIBLE):
+            return None
+        return self._unconverged[1]._replace(stages=self._log.stages)
 
     def _without_surplus(self) -> Estimate | None:
         """Return a fit with surplus components grown one at a time, if the last end shows that there are some."""
@@ -211,9 +214,7 @@ class _Run:
             name = f"best of {len(self._ends)} local minima, reached {times}"
             error = LeastSquares(self._space.problem).relative_error(best.outcome.components)
             self._log.add(name, 0, error, in_doubt=not is_enough(self._ends))
-        if self._unconverged is not None and self._is_tried(best):
-            return self._unconverged[1]._replace(stages=self._log.stages)
-        return self._finish(best)
+        return self._finished_before(best) or self._finish(best)
 
 
 def local_minimum(
