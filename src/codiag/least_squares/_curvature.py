@@ -266,7 +266,10 @@ class Scaled(_Unrestricted):
     def __init__(self, curvature: CurvatureLike, scale: float) -> None:
         self._base, self._scale = curvature, scale
         self.point, self.layout, self.scales = curvature.point, curvature.layout, scale * curvature.scales
-        self.takes_stacks = curvature.takes_stacks
+        self.takes_stacks, self.is_separable = curvature.takes_stacks, curvature.is_separable
+
+    def at(self, layout: Layout, point: Array) -> Scaled:
+        return Scaled(self._base.at(layout, point), self._scale)
 
     def product(self, move: Array) -> Array:
         return self._scale * self._base.product(move)

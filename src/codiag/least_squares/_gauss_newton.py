@@ -19,6 +19,7 @@ from codiag.least_squares._tolerances import (
     MAX_SWEEPS,
     MOST_PRODUCTS,
     NEGLIGIBLE,
+    ROUGHEST,
     ROUNDING,
     SLOW,
     TINY,
@@ -125,7 +126,7 @@ def gauss_newton_step(
     objective: LeastSquares, state: State, damping: float, max_products: int = MOST_PRODUCTS
 ) -> tuple[Array, float]:
     """Return the damped step of the unknowns that are free, and the decrease that it promises."""
-    curvature = objective.restricted(objective.curvature(state.point), state.gradient)
+    curvature = objective.restricted(objective.step_curvature(state.point), state.gradient)
     accuracy = objective.curvature_error
     return damped_step(curvature, state.gradient, damping, objective.squared_norm, max_products, accuracy)
 
@@ -149,11 +150,12 @@ class Steps:
 
 
 class QuickSteps(Steps):
-    """The same for a NumPy array that is complete, without constraints but equal ridges."""
+    """The same for a NumPy array most of which is observed, without constraints but equal ridges."""
 
-    def __init__(self, objective: LeastSquares, entries: np.ndarray) -> None:
+    def __init__(self, objective: LeastSquares, entries: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(objective)
-        self._host = HostSteps(entries, objective.layout, objective.uniform_ridge or 0.0)
+        ridge, share = objective.uniform_ridge or 0.0, objective.expected_share or 1.0
+        self._host = HostSteps(entries, objective.layout, ridge, weights, share)
 
     def evaluated(self, point: Array) -> State:
         return State(point, *self._host.value_and_gradient(point))
@@ -165,11 +167,14 @@ class QuickSteps(Steps):
 def steps_for(objective: LeastSquares) -> Steps:
     """Return the steps for an objective: the quick ones if they apply."""
     tensor, layout = objective.tensor, objective.layout
-    is_plain = objective.entries is None and objective.uniform_ridge is not None and not layout.shared
-    entries = tensor.host_array() if is_plain and not is_large(tensor.shape) else None
-    if entries is None or (tensor.symmetric and layout.signs is None):
+    is_plain = objective.uniform_ridge is not None and not layout.shared
+    if not is_plain or (tensor.symmetric and layout.signs is None):
         return Steps(objective)
-    return QuickSteps(objective, entries)
+    if objective.entries is None:
+        entries = None if is_large(tensor.shape) else tensor.host_array()
+        return Steps(objective) if entries is None else QuickSteps(objective, entries, None)
+    arrays = None if objective.expected_share is None else objective.entries.host_arrays()
+    return Steps(objective) if arrays is None else QuickSteps(objective, *arrays)
 
 
 class Damping:
@@ -199,7 +204,7 @@ class Progress:
     def __init__(self, least_gain: float) -> None:
         self._least_gain = least_gain  # as a share of the objective
         self._n_idle, self._size = 0, math.inf
-        self.distance, self.is_slow = math.inf, False
+        self.distance, self.is_slow, self.is_creeping = math.inf, False, False
 
     @property
     def is_idle(self) -> bool:
@@ -212,6 +217,7 @@ class Progress:
         self._size, self.distance = size, size * rate / (1 - rate) if rate < 0.5 else math.inf
         self._n_idle = self._n_idle + 1 if gained < self._least_gain * objective else 0
         self.is_slow = gained < SLOW * objective
+        self.is_creeping = self.is_slow and rate > ROUGHEST
 
 
 def descend(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
@@ -226,7 +232,7 @@ def descend(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> O
     while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
         move, promised = steps.step(state, damping.value, limits.max_products)
         path.add(state.point, move)
-        end = _extrapolated(steps, state, path, promised) if progress.is_slow else None
+        end = _extrapolated(steps, state, path, promised) if progress.is_creeping else None
         end = end or steps.evaluated(objective.projected(state.point + move))
         size = relative_size(end.point - state.point, state.point)
         gained = state.objective - end.objective

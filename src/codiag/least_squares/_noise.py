@@ -22,8 +22,8 @@ NORMAL_QUANTILE = NormalDist().inv_cdf(1 - LEVEL)
 """The quantile 1 - LEVEL of the normal distribution."""
 
 N_FLIPS = 20
-"""Random sign patterns from which mean and standard deviation of the largest eigenvalue are estimated, to 16 % of the
-latter."""
+"""Random sign patterns from which mean and standard deviation of the largest eigenvalue are estimated, at most: to 16 %
+of the latter."""
 
 CONCENTRATION = math.sqrt(-2 * math.log(LEVEL))
 """Standard deviations by which the norm of a Gaussian tensor exceeds its mean with probability LEVEL, at most: it is a
@@ -41,26 +41,39 @@ def noise_excess(problem: Problem, residual: Tensor) -> float:
     r"""Return the largest eigenvalue of :math:`R_{(m)} R_{(m)}^\top` over the 99.9 % quantile for white noise.
 
     The mode m is the largest. Up to 1 the residual passes for noise; a component that was missed shows as more. For a
-    complete tensor the quantile is that of the Tracy-Widom law. With missing entries, weights, or modes some of which
-    share a factor, it is estimated from the residual with random signs, which leave the distribution of independent
-    noise as it is: mean plus 3.1 standard deviations.
+    complete tensor the quantile is that of the Tracy-Widom law. If entries are missing it lies between that for noise
+    of the same energy in all entries, since noise in some rows only is concentrated, and that for noise which has the
+    same variance in all entries, missing ones included. If the eigenvalue is between the two, or with weights, or modes
+    some of which share a factor, the quantile is estimated from the residual with random signs, which leave the distribution of independent
+    noise as it is: mean plus 3.1 standard deviations, from as many patterns as it takes to tell on which side the
+    eigenvalue is.
 
     References
     ----------
     I. M. Johnstone, "On the distribution of the largest eigenvalue in principal components analysis", Ann. Statist.
     29(2), 2001.
     """
-    if problem.entries is None and not problem.shared:
-        return _tracy_widom_excess(residual)
+    if not problem.shared and problem.data.has_equal_weights and not problem.tensor.is_partial:
+        excess, share = _tracy_widom_excess(residual), problem.n_observed / math.prod(residual.shape)
+        if excess <= 1 or share * excess > 1 or share == 1:
+            return excess if excess <= 1 else share * excess
     shared = next((group for group in problem.groups if len(group) > 1), ())
     mode, rng = int(np.argmax(residual.shape)), np.random.default_rng(0)
 
     def largest(tensor: Tensor) -> float:
         return float(tensor.leading_eigenpairs(mode, 1)[0][0])
 
-    flipped = [largest(residual.with_random_signs(rng, shared)) for _ in range(N_FLIPS)]
-    bound = float(np.mean(flipped) + NORMAL_QUANTILE * np.std(flipped, ddof=1))
-    return largest(residual) / bound if bound > 0 else 0.0
+    value, flipped, bound = largest(residual), list[float](), 0.0
+    for n_flips in range(1, N_FLIPS + 1):
+        flipped.append(largest(residual.with_random_signs(rng, shared)))
+        if n_flips < math.isqrt(N_FLIPS):
+            continue
+        deviation = float(np.std(flipped, ddof=1))
+        bound = float(np.mean(flipped)) + NORMAL_QUANTILE * deviation
+        error = deviation * math.sqrt(1 / n_flips + NORMAL_QUANTILE**2 / (2 * (n_flips - 1)))
+        if abs(value - bound) > NORMAL_QUANTILE * error:  # further patterns would not change the answer
+            break
+    return value / bound if bound > 0 else 0.0
 
 
 def _tracy_widom_excess(residual: Tensor) -> float:

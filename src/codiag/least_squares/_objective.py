@@ -21,6 +21,7 @@ from codiag.least_squares._curvature import (
     CurvatureLike,
     ObservedCurvature,
     Restricted,
+    Scaled,
     SecondDerivative,
     curvature_of,
 )
@@ -103,9 +104,14 @@ class LeastSquares:
             return self.entries.distance(components)
         return self.tensor.squared_distance(components.weights, components.factors)
 
-    def relative_error(self, components: FactoredTensor) -> float:
-        """Return the distance of components, relative to the norm of the observed entries."""
-        return math.sqrt(self.distance(components) / self.squared_norm)
+    def relative_error(self, components: FactoredTensor, value: float | None = None) -> float:
+        """Return the distance of components, relative to the norm of the observed entries.
+
+        It is computed from the value of the objective if that is known, and holds no ridges.
+        """
+        is_known = value is not None and not self.has_ridges
+        distance = 2 * value if value is not None and is_known else self.distance(components)
+        return math.sqrt(distance / self.squared_norm)
 
     def value(self, point: Array) -> float:
         """Return the objective at a point."""
@@ -182,6 +188,25 @@ class LeastSquares:
             return ObservedCurvature(self.layout, point, self._sample or self.entries)
         return curvature_of(self.layout, point)
 
+    @cached_property
+    def expected_share(self) -> float | None:
+        """Mean weight of all entries, missing ones included, if it is at least half of the largest; None otherwise.
+
+        Such a share of the matrix of the complete tensor is the expectation of the Gauss-Newton matrix if entries are
+        missing at random. In no direction is it less than half of that matrix, wherever they are missing, so that its
+        steps do not overshoot the minimum of the model by more than the distance to it.
+        """
+        if self.entries is None or self._sample is not None or self.problem.tensor.is_partial:
+            return None
+        share = self.entries.mean_weight() * self.entries.size / math.prod(self.tensor.shape)
+        return share if 2 * share >= self.entries.largest_weight() else None
+
+    def step_curvature(self, point: Array) -> CurvatureLike:
+        """Return the Gauss-Newton matrix for steps: its expectation if few entries are missing."""
+        if self.expected_share is None:
+            return self.curvature(point)
+        return Scaled(curvature_of(self.layout, point), self.expected_share)
+
     def restricted(self, curvature: CurvatureLike, gradient: Array) -> CurvatureLike:
         """Return a curvature with ridges, on the unknowns that constraints leave free to move against a gradient."""
         if self.problem.constraints is None:
@@ -193,7 +218,7 @@ class LeastSquares:
     def second_derivative(self, point: Array, gradient: Array) -> CurvatureLike:
         """Return the second derivative, with ridges, on the unknowns that constraints leave free."""
         residual = self.residual(self.layout.components(point))
-        return self.restricted(SecondDerivative(self.curvature(point), residual), gradient)
+        return self.restricted(SecondDerivative(self.step_curvature(point), residual), gradient)
 
     @property
     def curvature_error(self) -> float:

@@ -30,17 +30,30 @@ class HostSteps:
         All modes have a factor of their own, or all share one.
     ridge : float
         Half of it times the squares of all unknowns is added to the objective.
+    weights : numpy.ndarray of float64, optional
+        Of the entries, symmetric if all modes share a factor.
+    share : float
+        Of the matrix of the complete tensor that the matrix is taken to be: see `LeastSquares.expected_share`.
     """
 
-    def __init__(self, entries: np.ndarray, layout: Layout, ridge: float = 0.0) -> None:
-        self.layout, self.ridge, self.total = layout, ridge, float(np.vdot(entries, entries))
+    def __init__(
+        self,
+        entries: np.ndarray,
+        layout: Layout,
+        ridge: float = 0.0,
+        weights: np.ndarray | None = None,
+        share: float = 1.0,
+    ) -> None:
+        weighted = entries if weights is None else weights * entries
+        self.layout, self.ridge, self.total = layout, ridge, float(np.vdot(entries, weighted))
+        self._share = share
         self._order, self._signs = entries.ndim, layout.signs
         # The longest mode comes first: what is left once it is contracted is smallest.
         first = 0 if self._signs is not None else int(np.argmax(entries.shape))
         self._modes = [first, *(mode for mode in range(entries.ndim) if mode != first)]
-        turned = entries if first == 0 else np.moveaxis(entries, first, 0)
-        self._shape = turned.shape
-        self._side = np.ascontiguousarray(turned).reshape(turned.shape[0], -1)
+        self._side, self._roots = _turned(entries, first), None if weights is None else np.sqrt(_turned(weights, first))
+        self._left = np.empty_like(self._side)
+        self._shape = tuple(entries.shape[mode] for mode in self._modes)
         ends = np.cumsum([0, *entries.shape]).tolist()
         self._rows = [slice(ends[mode], ends[mode + 1]) for mode in range(entries.ndim)]
         self._equations: Equations | None = None
@@ -53,8 +66,13 @@ class HostSteps:
         else:
             factors = [point * signs, *[point] * (self._order - 1)]
         rest = _khatri_rao(factors[1:])
-        left = self._side - factors[0] @ rest.T
+        left = np.matmul(factors[0], rest.T, out=self._left)
+        np.subtract(self._side, left, out=left)
+        if self._roots is not None:
+            left *= self._roots
         value = float(np.vdot(left, left)) / 2
+        if self._roots is not None:
+            left *= self._roots
         slope = np.empty_like(point)
         if signs is not None:
             np.multiply(left @ rest, -self._order * signs, out=slope)
@@ -83,7 +101,7 @@ class HostSteps:
         """Return the damped step, and the decrease that it promises."""
         if self._equations is None or self._equations.point is not point:
             rows = [slice(None)] if self._signs is not None else self._rows
-            self._equations = Equations(point, rows, self._signs, self._order, self.ridge)
+            self._equations = Equations(point, rows, self._signs, self._order, self.ridge, self._share)
         return self._equations.step(slope, damping, self.total, max_products)
 
 
@@ -94,7 +112,13 @@ class Equations:
     """
 
     def __init__(
-        self, point: np.ndarray, rows: Sequence[slice], signs: np.ndarray | None, order: int, ridge: float
+        self,
+        point: np.ndarray,
+        rows: Sequence[slice],
+        signs: np.ndarray | None,
+        order: int,
+        ridge: float,
+        share: float = 1.0,
     ) -> None:
         self.point, self._rows = point, rows
         rank = point.shape[1]
@@ -106,7 +130,7 @@ class Equations:
             self._bases.append(basis)
             inner.append(own)
         self._inner = inner
-        self._own, self._cross = _blocks(inner, signs, order)
+        self._own, self._cross = (share * blocks for blocks in _blocks(inner, signs, order))
         diagonals = self._own.reshape(len(inner), -1)[:, :: rank + 1]
         diagonals += ridge
         diagonals = np.abs(diagonals)
@@ -198,6 +222,11 @@ class Equations:
         )
         move = found.move if found.is_positive else right @ inverse
         return [part[:size] for part, size in zip(move, sizes, strict=True)]
+
+
+def _turned(entries: np.ndarray, first: int) -> np.ndarray:
+    """Return the unfolding along a mode."""
+    return np.ascontiguousarray(np.moveaxis(entries, first, 0)).reshape(entries.shape[first], -1)
 
 
 def _inner_product(left: np.ndarray, right: np.ndarray) -> float:

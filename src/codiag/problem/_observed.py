@@ -141,3 +141,8 @@ class ObservedTensor:
     def mean_weight(self) -> float:
         """Mean weight of the observed entries."""
         return 1.0 if self.entries is None else self.entries.mean_weight()
+
+    @cached_property
+    def has_equal_weights(self) -> bool:
+        """Whether all observed entries have the same weight."""
+        return self.entries is None or self.entries.largest_weight() == self.mean_weight

@@ -37,8 +37,11 @@ class End:
     whole: Problem | None = None
 
     def with_outcome(self, outcome: Outcome) -> End:
-        """Return another minimum of the same problem."""
-        return self if outcome is self.outcome else End(self.problem, outcome, self.whole)
+        """Return another minimum of the same problem, or the same one with another history."""
+        end = End(self.problem, outcome, self.whole)
+        if outcome.components is self.outcome.components:
+            vars(end).update(vars(self) | {"outcome": outcome})
+        return end
 
     @property
     def objective(self) -> float:

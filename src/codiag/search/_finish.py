@@ -15,10 +15,10 @@ from codiag.least_squares import (
     LeastSquares,
     Limits,
     Outcome,
-    evaluated,
-    gauss_newton_step,
+    Steps,
     minimize,
     relative_size,
+    steps_for,
 )
 from codiag.problem import Estimate, Log, Problem
 from codiag.reduction import Reduction
@@ -63,7 +63,8 @@ def settled(problem: Problem, start: Outcome, limits: Limits, log: Log, name: st
     outcome = minimize(problem, start.components, limits)
     outcome = leave_saddles(problem, bounded(problem, outcome), limits)
     flops = step_flops(problem.tensor, problem.rank) * outcome.n_sweeps
-    log.add(name, outcome.n_sweeps, LeastSquares(problem).relative_error(outcome.components), flops)
+    error = LeastSquares(problem).relative_error(outcome.components, outcome.objective)
+    log.add(name, outcome.n_sweeps, error, flops)
     return outcome
 
 
@@ -107,8 +108,9 @@ def last_steps(problem: Problem, outcome: Outcome) -> Outcome:
         return outcome
     point = objective.layout.pack(outcome.components, balanced=not problem.constraints)
     path, best, shortest = Extrapolation(point, BRIEF_SWEEPS), point, math.inf
+    steps = steps_for(objective)
     for _ in range(n_steps):
-        value, image = _undamped(objective, point)
+        value, image = _undamped(steps, point)
         size = relative_size(image - point, point)
         if size < shortest and value <= (1 + TOLERANCE) * outcome.objective:
             best, shortest = image, size
@@ -122,13 +124,14 @@ def last_steps(problem: Problem, outcome: Outcome) -> Outcome:
     return outcome._replace(components=objective.layout.components(best), objective=value, distance=shortest)
 
 
-def _undamped(objective: LeastSquares, point: Array) -> tuple[float, Array]:
+def _undamped(steps: Steps, point: Array) -> tuple[float, Array]:
     """Return the objective at a point, and the end of an undamped step, or of a sweep over the modes."""
+    objective = steps.objective
     if not objective.supports_steps:
         swept = objective.sweep(objective.layout.expanded(point), unit=False)
         return objective.value(point), objective.layout.pack(swept, balanced=False)
-    state = evaluated(objective, point)
-    move, _ = gauss_newton_step(objective, state, TOLERANCE)
+    state = steps.evaluated(point)
+    move, _ = steps.step(state, TOLERANCE)
     return state.objective, objective.projected(point + move)
 
 

@@ -153,7 +153,7 @@ class _Run:
         end, n_swaps = local_minimum(problem, start, limits, self._search.max_swaps, self._problem)
         name = f"rough least squares, {n_swaps} components swapped" if n_swaps else "rough least squares"
         flops = step_flops(problem.tensor, problem.rank) * end.outcome.n_sweeps
-        error = LeastSquares(problem).relative_error(end.outcome.components)
+        error = LeastSquares(problem).relative_error(end.outcome.components, end.objective)
         self._log.add(name, end.outcome.n_sweeps, error, flops)
         return end
 
@@ -195,7 +195,7 @@ class _Run:
         grown = regrown(end, self._space, whole)
         if grown is None:
             return None
-        error = LeastSquares(whole.problem).relative_error(grown.outcome.components)
+        error = LeastSquares(whole.problem).relative_error(grown.outcome.components, grown.objective)
         self._log.add("surplus components added one at a time", grown.outcome.n_sweeps, error)
         estimate = finish(self._problem, whole, grown, self._limits, self._log, 0)
         if estimate.converged and not are_cancelling(self._problem, estimate.components, times=1):
@@ -212,7 +212,7 @@ class _Run:
         if len(self._ends) > 1:
             times = "once" if n_met == 1 else "twice" if n_met == 2 else f"{n_met} times"
             name = f"best of {len(self._ends)} local minima, reached {times}"
-            error = LeastSquares(self._space.problem).relative_error(best.outcome.components)
+            error = LeastSquares(self._space.problem).relative_error(best.outcome.components, best.objective)
             self._log.add(name, 0, error, in_doubt=not is_enough(self._ends))
         return self._finished_before(best) or self._finish(best)
 

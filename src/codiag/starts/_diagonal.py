@@ -10,7 +10,7 @@ import numpy as np
 
 from codiag._arrays import array_namespace
 from codiag.diagonalize import UWEDGE, Diagonalizer, OrthogonalNewton, TwoSided
-from codiag.least_squares import ROUGH, best_rank_one, minimize
+from codiag.least_squares import ROUGH, LeastSquares, best_rank_one, minimize
 from codiag.problem import Log, Problem
 from codiag.reduction import reduce, reduce_listed
 from codiag.starts._koszul import koszul_roles, koszul_start
@@ -60,14 +60,14 @@ class Diagonal(Start):
 class Filled(Start):
     """Components of the tensor without its constraints, and with missing entries filled, fitted to its core.
 
-    For a complete tensor they are fitted by least squares; with missing entries, by alternating sweeps on the observed
-    ones.
+    If most entries are observed they are fitted by least squares to the filled core, otherwise by alternating sweeps on
+    the observed entries.
     """
 
     def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
         reduction = reduce(problem.complete(), rng)
         for start in Diagonal().generate(reduction.problem, rng, log):
-            if problem.entries is None:
+            if problem.entries is None or LeastSquares(problem).expected_share is not None:
                 yield reduction.to_tensor(minimize(reduction.problem, start, ROUGH).components)
             else:
                 yield swept(problem, reduction.to_tensor(start))

@@ -554,10 +554,9 @@ class Tensor(ABC):
         """
         if weights is None:
             return self
-        xp, entries = array_namespace(weights), self.to_dense()
-        known = xp.where(weights > 0, entries, xp.zeros_like(entries))
-        mean = xp.sum(known * weights) / xp.sum(weights)
-        return self._compressed(xp.where(weights > 0, entries, mean), [None] * self.order)
+        xp, entries, known = array_namespace(weights), self.to_dense(), weights > 0
+        mean = xp.sum(xp.where(known, entries * weights, xp.zeros_like(entries))) / xp.sum(weights)
+        return self._compressed(xp.where(known, entries, mean), [None] * self.order)
 
     def in_double_precision(self) -> Tensor:
         """Return the tensor in double precision if it is an array in memory, and other tensors unchanged.

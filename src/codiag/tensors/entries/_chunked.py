@@ -53,6 +53,7 @@ class ChunkedEntries(Entries):
         """What one pass tells once and for all: sums of weights, of weighted entries and of their squares; counts."""
         shares = self._sum(Asked("summary"))
         known = {name: shares[0, number] for number, name in enumerate(SUMMARY)}
+        known["largest"] = max(value for key, value in shares.items() if key[0] == 2)
         known["counts"] = [_stacked(shares, (1, mode), size) for mode, size in enumerate(self.shape)]
         return known
 
@@ -94,6 +95,9 @@ class ChunkedEntries(Entries):
 
     def mean_weight(self) -> float:
         return float(self.summary["weight"] / self.summary["count"])
+
+    def largest_weight(self) -> float:
+        return float(self.summary["largest"])
 
     def filled(self) -> DaskTensor:
         """Return the tensor with the weighted mean of what was observed in place of what was not."""
@@ -174,7 +178,8 @@ def _summary(entries: np.ndarray, given: np.ndarray, known: np.ndarray, ranges: 
         (1, mode, ranges[mode].start): np.count_nonzero(known, axis=tuple(other for other in axes if other != mode))
         for mode in axes
     }
-    return {(0, number): value for number, value in enumerate(sums)} | counts
+    largest: Shares = {(2, *(rows.start for rows in ranges)): np.max(known, initial=0.0)}
+    return {(0, number): value for number, value in enumerate(sums)} | counts | largest
 
 
 def _in_order(ranges: Ranges, groups: Sequence[Sequence[int]]) -> np.ndarray:

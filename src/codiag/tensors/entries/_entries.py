@@ -18,7 +18,7 @@ from codiag.tensors._base import Tensor
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._sparse import SparseTensor
-from codiag.tensors._sums import khatri_rao
+from codiag.tensors._sums import Products, khatri_rao
 
 LISTED_SHARE = 0.1
 """Share of observed entries below which they are listed: an entry of a list takes ten times as long as one of an
@@ -78,6 +78,10 @@ class Entries(ABC):
         """Return the mean weight of the observed entries."""
 
     @abstractmethod
+    def largest_weight(self) -> float:
+        """Return the largest weight of an observed entry."""
+
+    @abstractmethod
     def n_independent(self, groups: Sequence[Sequence[int]]) -> int:
         """Return the number of observed entries whose indices ascend within groups of modes that share a factor.
 
@@ -88,6 +92,10 @@ class Entries(ABC):
     def size(self) -> int:
         """Number of observed entries."""
         return int(self.counts()[0].sum())
+
+    def host_arrays(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return entries and weights as NumPy arrays in the shape of the tensor, if they are stored as such."""
+        return None
 
     def thinned(self, per_row: int, rng: np.random.Generator) -> Entries:
         """Return a random part with about so many entries in each slice, reweighted to the same expectation.
@@ -118,8 +126,8 @@ class DenseEntries(Entries):
         columns = khatri_rao(factors[:-1])
         gap = xp.reshape(columns @ xp.matrix_transpose(factors[-1]), self.shape) - self._entries
         weighted = self._weights * gap
-        slopes = [self._times_others(weighted, factors, mode) for mode in range(len(factors))]
-        return float(xp.sum(weighted * gap)), slopes
+        slopes = DenseTensor.of(weighted, symmetric=False).read(Products(factors))[0]
+        return float(xp.sum(weighted * gap)), list(slopes)
 
     def residual(self, components: FactoredTensor) -> DenseTensor:
         gap = self._entries - double(components.to_dense())
@@ -141,7 +149,7 @@ class DenseEntries(Entries):
         for mode, move in enumerate(moves):
             changed = [move if other == mode else factor for other, factor in enumerate(factors)]
             total = total + xp.reshape(khatri_rao(changed[:-1]) @ xp.matrix_transpose(changed[-1]), self.shape)
-        return [self._times_others(self._weights * total, factors, mode) for mode in range(len(factors))]
+        return list(DenseTensor.of(self._weights * total, symmetric=False).read(Products(factors))[0])
 
     def gauss_newton_matrix(self, factors: Sequence[Array]) -> Array:
         xp = array_namespace(self._weights)
@@ -178,8 +186,17 @@ class DenseEntries(Entries):
         weights = to_host(self._weights)
         return float(np.sum(weights) / np.count_nonzero(weights))
 
+    def largest_weight(self) -> float:
+        return float(array_namespace(self._weights).max(self._weights))
+
+    def host_arrays(self) -> tuple[np.ndarray, np.ndarray] | None:
+        return (self._entries, self._weights) if is_numpy_array(self._entries) else None
+
     def n_independent(self, groups: Sequence[Sequence[int]]) -> int:
-        return _count_ascending(np.stack(np.nonzero(to_host(self._weights))), groups)
+        weights = to_host(self._weights)
+        if all(len(group) == 1 for group in groups):
+            return int(np.count_nonzero(weights))
+        return _count_ascending(np.stack(np.nonzero(weights)), groups)
 
     def _times_others(self, entries: Array, factors: Sequence[Array], mode: int) -> Array:
         return _unfolded(entries, mode) @ khatri_rao([factor for other, factor in enumerate(factors) if other != mode])
@@ -314,6 +331,9 @@ class ListedEntries(Entries):
 
     def mean_weight(self) -> float:
         return 1.0 if self._weights is None else float(np.mean(to_host(self._weights)))
+
+    def largest_weight(self) -> float:
+        return 1.0 if self._weights is None else float(np.max(to_host(self._weights)))
 
     def n_independent(self, groups: Sequence[Sequence[int]]) -> int:
         return _count_ascending(to_host(self._indices), groups)
