@@ -25,7 +25,7 @@ from codiag.least_squares._tolerances import (
     TINY,
     TOLERANCE,
 )
-from codiag.problem import Problem
+from codiag.problem import Budget, Problem, step_seconds
 from codiag.tensors import FactoredTensor, is_large
 
 
@@ -102,6 +102,8 @@ class Limits:
         Products with the Gauss-Newton matrix in one step, at most.
     watch : callable, optional
         Called as ``watch(components, objective)`` after every step; True ends the fit.
+    budget : Budget, optional
+        Counts the steps, and ends the fit when it is over.
 
     See Also
     --------
@@ -120,6 +122,13 @@ class Limits:
     rough: bool = False
     max_products: int = MOST_PRODUCTS
     watch: Watcher | None = None
+    budget: Budget | None = None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a monitor or the clock has ended the fit."""
+        is_late = self.budget is not None and self.budget.is_late
+        return is_late or (self.watch is not None and self.watch.stopped)
 
 
 def gauss_newton_step(
@@ -227,9 +236,11 @@ def descend(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> O
     floor = ROUNDING**2 * objective.squared_norm
     damping, progress = Damping(), Progress(limits.gain * objective.noise_variance)
     path = Extrapolation(state.point)
-    n_sweeps = n_refused = 0
+    n_sweeps, n_refused, price = 0, 0, step_seconds(problem)
     arrived = state.objective <= floor
     while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
+        if limits.budget is not None and limits.budget.spend(price):
+            break
         move, promised = steps.step(state, damping.value, limits.max_products)
         path.add(state.point, move)
         end = _extrapolated(steps, state, path, promised) if progress.is_creeping else None

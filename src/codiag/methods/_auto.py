@@ -59,6 +59,11 @@ class Auto(Method):
         Least squares stops when a step is smaller than this, relative to the factors.
     max_sweeps : int
         Steps of least squares from each start, at most; those of swaps come on top.
+    effort : float
+        Work of the whole search, at most, relative to that for its first local minimum; 0.1 s more are always granted.
+        Work is counted in steps, so that the same seed gives the same answer on every machine.
+    max_seconds : float, optional
+        Time after which the best fit so far is returned, which ``stages`` says, and ``converged`` as far as it is.
     monitor : callable, optional
         Called as ``monitor(components, relative_error)`` after every step of least squares on the core; True ends the
         fit there.
@@ -84,9 +89,11 @@ class Auto(Method):
     supports: ClassVar[frozenset[str]] = frozenset({"constraints", "observed", "partial symmetry"})
 
     starts: Sequence[Start] | None = None
-    max_starts: int = 6
+    max_starts: int = 8
     tol: float = 1e-9
     max_sweeps: int = 300
+    effort: float = 3.0
+    max_seconds: float | None = None
     monitor: Monitor | None = None
 
     def __post_init__(self) -> None:
@@ -96,6 +103,9 @@ class Auto(Method):
         as_number("max_starts", self.max_starts, integer=True)
         as_number("tol", self.tol)
         as_number("max_sweeps", self.max_sweeps, integer=True)
+        as_number("effort", self.effort)
+        if self.max_seconds is not None:
+            as_number("max_seconds", self.max_seconds)
         check_monitor(self.monitor)
 
     @property
@@ -103,8 +113,9 @@ class Auto(Method):
         return self.monitor is not None or any(start.factors is not None for start in self.starts or ())
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        bounds = {"effort": self.effort, "max_seconds": self.max_seconds}
         limits = Limits(self.max_sweeps, self.tol)
-        return Search(self.starts, self.max_starts, limits=limits, monitor=self.monitor).run(problem, rng)
+        return Search(self.starts, self.max_starts, limits=limits, monitor=self.monitor, **bounds).run(problem, rng)
 
 
 METHODS: dict[str, Method] = {

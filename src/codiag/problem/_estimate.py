@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from codiag.problem._budget import Budget
 from codiag.tensors import FactoredTensor
 
 logger = logging.getLogger("codiag")
@@ -53,8 +54,9 @@ class Stage(NamedTuple):
 
 @dataclass
 class Log:
-    """The stages so far, and the time since the last one."""
+    """The stages so far, the time since the last one, and the work that may be done."""
 
+    budget: Budget = field(default_factory=Budget)
     stages: list[Stage] = field(default_factory=list)
     _since: float = field(default_factory=time.perf_counter)
 

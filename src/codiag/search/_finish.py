@@ -8,8 +8,8 @@ from dataclasses import replace
 from codiag._arrays import Array, Extrapolation, array_namespace
 from codiag.constraints import Ridge
 from codiag.least_squares import (
+    BRIEF,
     BRIEF_SWEEPS,
-    ROUGH,
     SLOW,
     TOLERANCE,
     LeastSquares,
@@ -37,12 +37,11 @@ def finish(problem: Problem, space: Reduction, end: End, limits: Limits, log: Lo
     """Minimize on the core, return to the tensor, and minimize there what the core has lost."""
     rest = replace(limits, max_sweeps=max(limits.max_sweeps - end.outcome.n_sweeps, 0))
     outcome = settled(space.problem, end.outcome, rest, log, "least squares")
-    is_stopped = limits.watch is not None and limits.watch.stopped
     if space.is_complete:
-        outcome = outcome if is_stopped else last_steps(space.problem, outcome)
+        outcome = outcome if limits.is_stopped else last_steps(space.problem, outcome)
         return Estimate(space.to_tensor(outcome.components), log.stages, outcome.converged)
     components = space.to_tensor(outcome.components)
-    if is_stopped:
+    if limits.is_stopped:
         return Estimate(components, log.stages, outcome.converged)
     if space.dense is None:
         return finish_large(problem, components, space.sides, limits, log)
@@ -83,9 +82,7 @@ def bounded(problem: Problem, outcome: Outcome) -> Outcome:
     components, n_sweeps, best = outcome.components, outcome.n_sweeps, outcome
     for share in RIDGE_SHARES:
         ridge = Ridge(2 * share * outcome.objective / square)
-        ridged = minimize(
-            problem.with_constraints((ridge,) * problem.tensor.order), components, replace(ROUGH, gain=TOLERANCE)
-        )
+        ridged = minimize(problem.with_constraints((ridge,) * problem.tensor.order), components, BRIEF)
         components, n_sweeps = ridged.components, n_sweeps + ridged.n_sweeps
         value = objective.distance(components) / 2
         if value < best.objective:

@@ -15,10 +15,10 @@ from typing import TypeAlias
 import numpy as np
 
 from codiag.least_squares import BRIEF_SWEEPS, NEGLIGIBLE, ROUGH, LeastSquares, Limits, are_cancelling, minimize
-from codiag.problem import Estimate, Log, Problem
+from codiag.problem import Budget, Estimate, Log, Problem
 from codiag.reduction import Reduction, reduce
 from codiag.search._end import End
-from codiag.search._finish import bounded, finish, step_flops
+from codiag.search._finish import finish, step_flops
 from codiag.search._surplus import regrown
 from codiag.search._swaps import swapped
 from codiag.starts import Start, default_starts
@@ -55,6 +55,10 @@ class Search:
         For the last minimization.
     monitor : callable, optional
         As `Monitor` says.
+    effort : float
+        Work, relative to that for the first local minimum, at most.
+    max_seconds : float, optional
+        By the clock, at most.
     """
 
     starts: Sequence[Start] | None
@@ -62,6 +66,8 @@ class Search:
     max_swaps: int = BRIEF_SWEEPS
     limits: Limits = field(default_factory=Limits)
     monitor: Monitor | None = None
+    effort: float = math.inf
+    max_seconds: float | None = None
 
     def run(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         """Solve a problem."""
@@ -99,15 +105,17 @@ class _Run:
     """One search: the space that it works in, and its ends so far."""
 
     def __init__(self, search: Search, problem: Problem, rng: np.random.Generator) -> None:
-        self._search, self._problem, self._rng, self._log = search, problem, rng, Log()
+        self._search, self._problem, self._rng = search, problem, rng
+        self._budget = Budget(search.effort, search.max_seconds)
+        self._log = Log(self._budget)
         self._starts = default_starts(problem) if search.starts is None else search.starts
         included = next((start.factors for start in self._starts if start.factors is not None), None)
         self._space = reduce(problem, rng, including=included)
         self._watch = Watch(search.monitor, problem)
         self._watch.space = self._space
-        self._limits = replace(search.limits, watch=None if search.monitor is None else self._watch)
+        watch = None if search.monitor is None else self._watch
+        self._limits = replace(search.limits, watch=watch, budget=self._budget)
         self._ends: list[End] = []
-        self._unconverged: tuple[float, Estimate] | None = None
 
     def solve(self) -> Estimate:
         """Take starts in turn until their ends are enough, and finish the lowest end."""
@@ -119,7 +127,7 @@ class _Run:
             estimate = self._finished()
             if estimate is not None:
                 return estimate
-            if len(self._ends) >= self._search.max_starts:
+            if len(self._ends) >= self._search.max_starts or self._budget.is_over:
                 break
         if not self._ends:
             raise ValueError("starts must yield components for this problem; those that were given yield none")
@@ -148,8 +156,9 @@ class _Run:
 
     def _end(self, start: FactoredTensor) -> End:
         """Take a start to a local minimum, and note that."""
-        problem, watch = self._space.problem, self._limits.watch
-        limits = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, self._limits.max_sweeps), watch=watch)
+        problem, search = self._space.problem, self._limits
+        n_sweeps = min(ROUGH.max_sweeps, search.max_sweeps)
+        limits = replace(ROUGH, max_sweeps=n_sweeps, watch=search.watch, budget=search.budget)
         end, n_swaps = local_minimum(problem, start, limits, self._search.max_swaps, self._problem)
         name = f"rough least squares, {n_swaps} components swapped" if n_swaps else "rough least squares"
         flops = step_flops(problem.tensor, problem.rank) * end.outcome.n_sweeps
@@ -158,34 +167,13 @@ class _Run:
         return end
 
     def _finished(self) -> Estimate | None:
-        """Return the finished fit if no further start is in question; None if one is, or if it does not converge."""
-        if self._watch.stopped:
-            return self._finish(lowest(self._ends))
+        """Return the finished fit if no further start is in question, else None."""
+        if self._limits.is_stopped:
+            return self._best()
         surplus = self._without_surplus()
         if surplus is not None:
             return surplus
-        best = lowest(self._ends)
-        if not is_enough(self._ends):
-            return None
-        before = self._finished_before(best)
-        if before is not None:
-            return before
-        estimate = self._finish(best)
-        if estimate.converged or is_large(self._problem.tensor.shape) or best.has_surplus:
-            return estimate
-        self._unconverged = self._distance(best), estimate
-        return None
-
-    def _distance(self, end: End) -> float:
-        """Return the squared distance of an end from the whole tensor."""
-        outside = self._problem.data.squared_norm - self._space.problem.data.squared_norm
-        return 2 * end.objective + max(outside, 0.0)
-
-    def _finished_before(self, end: End) -> Estimate | None:
-        """Return the fit that did not converge, if this end is no lower than the one that it was finished from."""
-        if self._unconverged is None or self._distance(end) <= self._unconverged[0] * (1 - NEGLIGIBLE):
-            return None
-        return self._unconverged[1]._replace(stages=self._log.stages)
+        return self._finish(lowest(self._ends)) if is_enough(self._ends) else None
 
     def _without_surplus(self) -> Estimate | None:
         """Return a fit with surplus components grown one at a time, if the last end shows that there are some."""
@@ -203,18 +191,20 @@ class _Run:
         return self._finish(lowest(self._ends))
 
     def _finish(self, end: End) -> Estimate:
+        self._budget.lift()
         return finish(self._problem, self._space, end, self._limits, self._log, self._search.max_swaps)
 
     def _best(self) -> Estimate:
-        """Finish the lowest end, and note how often it was reached."""
+        """Finish the lowest end, and note how often it was reached, and why the search ended."""
         best = lowest(self._ends)
         n_met = n_meetings(self._ends)
-        if len(self._ends) > 1:
-            times = "once" if n_met == 1 else "twice" if n_met == 2 else f"{n_met} times"
-            name = f"best of {len(self._ends)} local minima, reached {times}"
+        times = "once" if n_met == 1 else "twice" if n_met == 2 else f"{n_met} times"
+        why = ", out of time" if self._budget.is_late else ", out of budget" if self._budget.is_over else ""
+        if len(self._ends) > 1 or why:
+            name = f"best of {len(self._ends)} local minima, reached {times}{why}"
             error = LeastSquares(self._space.problem).relative_error(best.outcome.components, best.objective)
             self._log.add(name, 0, error, in_doubt=not is_enough(self._ends))
-        return self._finished_before(best) or self._finish(best)
+        return self._finish(best)
 
 
 def local_minimum(
@@ -222,17 +212,18 @@ def local_minimum(
 ) -> tuple[End, int]:
     """Take a start to a local minimum, and swap components while that helps; return the number of swaps, too."""
     end, n_swaps = End(problem, minimize(problem, start, limits), whole), 0
-    is_stopped = limits.watch is not None and limits.watch.stopped
-    if max_swaps == 0 or is_stopped or is_large(problem.tensor.shape):
+    if limits.budget is not None:
+        limits.budget.start()
+    if max_swaps == 0 or limits.is_stopped or is_large(problem.tensor.shape):
         return end, 0
     n_sweeps, n_last = end.outcome.n_sweeps, -1
     while n_last != 0 and n_swaps < max_swaps:
-        end, n_last = swapped(end, max_swaps - n_swaps)
+        end, n_last = swapped(end, max_swaps - n_swaps, limits.budget)
         n_swaps += n_last
         if n_last > 0:
             end = end.with_outcome(minimize(problem, end.outcome.components, limits))
             n_sweeps += end.outcome.n_sweeps
-    return end.with_outcome(bounded(problem, end.outcome._replace(n_sweeps=n_sweeps))), n_swaps
+    return end.with_outcome(end.outcome._replace(n_sweeps=n_sweeps)), n_swaps
 
 
 def explore(

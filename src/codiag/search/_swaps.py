@@ -12,35 +12,39 @@ from dataclasses import replace
 import numpy as np
 
 from codiag.least_squares import BRIEF, NEGLIGIBLE, SLOW, LeastSquares, Limits, minimize
-from codiag.problem import Problem
+from codiag.problem import Budget, Problem, terms_seconds
 from codiag.search._end import End
 from codiag.search._worth import objectives_without
 
 
-def swapped(end: End, max_swaps: int) -> tuple[End, int]:
+def swapped(end: End, max_swaps: int, budget: Budget | None = None) -> tuple[End, int]:
     """Swap components while the objective falls by more than a noise variance; return the number of swaps, too."""
+    budget = budget or Budget()
     for n_swaps in range(max_swaps):
-        better = _swap(end) if end.can_grow and not end.is_exact else None
+        better = _swap(end, budget) if end.can_grow and not end.is_exact else None
         if better is None:
             return end, n_swaps
         end = better
     return end, max_swaps
 
 
-def _swap(end: End) -> End | None:
-    """Return a better fit with one component swapped, if one of the trials finds it."""
+def _swap(end: End, budget: Budget) -> End | None:
+    """Return a better fit with one component swapped, if one of the trials finds it within the budget."""
     problem, before = end.problem, end.outcome
-    if end.is_noise and not end.weak:
+    if (end.is_noise and not end.weak) or budget.spend(terms_seconds(problem)):
         return None
     variance = LeastSquares(problem).noise_variance or SLOW
     goal = before.objective * (1 - max(min(variance, SLOW), NEGLIGIBLE))
     candidates = end.weak if end.is_noise else list(range(problem.rank))
     for term in end.terms:
-        grown = minimize(problem.with_rank(problem.rank + 1), before.components.joined(term), brief(problem))
+        limits = replace(brief(problem), budget=budget)
+        grown = minimize(problem.with_rank(problem.rank + 1), before.components.joined(term), limits)
+        if budget.is_over:
+            return None
         predicted = objectives_without(problem.with_rank(problem.rank + 1), grown.components, candidates)
         superfluous = int(np.argmin(predicted))
         others = [index for index in range(problem.rank + 1) if index != superfluous]
-        trial = minimize(problem, grown.components.columns(others), brief(problem))
+        trial = minimize(problem, grown.components.columns(others), limits)
         if trial.objective < goal:
             return end.with_outcome(trial)
     return None

@@ -1,0 +1,78 @@
+"""How much work a search may do.
+
+Work is counted in steps of least squares, at a price that depends on the problem alone, and not measured by a clock: so
+the same seed gives the same answer on every machine, however busy it is. Only a limit in seconds reads the clock.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+from codiag.problem._problem import Problem
+
+STEP_SECONDS = 3e-4
+"""Seconds that a step of least squares takes on the smallest tensors: a hundred calls of Python."""
+
+FLOPS_PER_SECOND = 2e9
+"""Operations of a step in a second, on one core: most of them wait for memory."""
+
+SOLVE_PRODUCTS = 30
+"""Products with the Gauss-Newton matrix in a step, typically."""
+
+LEAST_SECONDS = 0.1
+"""Seconds that a search may take in any case, which nobody notices."""
+
+
+class Budget:
+    """The work that a search may do, and has done.
+
+    Parameters
+    ----------
+    effort : float
+        All work, relative to that for the first local minimum; `LEAST_SECONDS` more than that are always granted.
+    max_seconds : float, optional
+        By the clock, from now.
+    """
+
+    def __init__(self, effort: float = math.inf, max_seconds: float | None = None) -> None:
+        self._effort, self._spent, self._limit = effort, 0.0, math.inf
+        self._deadline = math.inf if max_seconds is None else time.perf_counter() + max_seconds
+        self._is_running = False
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time is over."""
+        return time.perf_counter() > self._deadline
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further work is allowed."""
+        return self._spent > self._limit or self.is_late
+
+    def spend(self, seconds: float) -> bool:
+        """Count work, and return whether no further is allowed."""
+        self._spent += seconds
+        return self.is_over
+
+    def start(self) -> None:
+        """Limit all further work by what was done so far, unless that has been done before."""
+        if not self._is_running:
+            self._is_running = True
+            self._limit = max(self._effort * self._spent, self._spent + LEAST_SECONDS)
+
+    def lift(self) -> None:
+        """Limit nothing but the time any more: what follows is no search."""
+        self._is_running, self._limit = True, math.inf
+
+
+def step_seconds(problem: Problem) -> float:
+    """Return the price of a step of least squares: products with all entries, and with the Gauss-Newton matrix."""
+    rank = problem.rank
+    solve = 4 * SOLVE_PRODUCTS * rank**2 * sum(min(size, rank) for size in problem.tensor.shape)
+    return STEP_SECONDS + (6.0 * problem.tensor.n_stored * rank + solve) / FLOPS_PER_SECOND
+
+
+def terms_seconds(problem: Problem) -> float:
+    """Return the price of the strongest terms of a residual: power iterations from a few vectors."""
+    return SOLVE_PRODUCTS * step_seconds(problem.with_rank(1))
