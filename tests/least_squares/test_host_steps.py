@@ -1,6 +1,7 @@
 """Steps on NumPy arrays are those for arrays of any library; where they creep, and where components run off."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ import pytest
 import codiag
 from codiag._arrays import Extrapolation
 from codiag._checks import ConvergenceWarning
-from codiag.constraints import Ridge
+from codiag.constraints import NonNegative, Ridge
 from codiag.least_squares import (
+    DIRECT_UNKNOWNS,
     ROUGH,
     LeastSquares,
     Limits,
@@ -20,7 +22,7 @@ from codiag.least_squares import (
     steps_for,
 )
 from codiag.problem import Problem
-from codiag.reduction import reduce, reduce_widely, with_sides
+from codiag.reduction import with_sides
 from codiag.search import bounded, polish
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor
@@ -32,23 +34,23 @@ BORDER[0, 0, 1] = BORDER[0, 1, 0] = BORDER[1, 0, 0] = 1.0
 """A tensor of rank 3 that tensors of rank 2 come arbitrarily near to, so that there is no best one."""
 
 
-def draw(shape, rank, *, symmetric=False, constraints=None):
+def draw(shape, rank, *, symmetric=False, constraints=None, observed=None):
     """Return an objective, with a point near no minimum."""
     rng = np.random.default_rng(0)
     tensor = rng.standard_normal(shape)
     if symmetric:
         tensor = sum(tensor.transpose(axes) for axes in itertools.permutations(range(tensor.ndim)))
-    problem = Problem(tensor, rank, constraints=constraints, symmetric=True if symmetric else None)
+    problem = Problem(tensor, rank, constraints=constraints, observed=observed, symmetric=True if symmetric else None)
     start = random_components(problem.tensor, rank, rng)
     objective = LeastSquares(problem, start)
-    return objective, objective.layout.pack(start)
+    return objective, objective.projected(objective.layout.pack(start))
 
 
 CASES = [(shape, rank, False) for shape, rank in SHAPES] + [(shape, rank, True) for shape, rank in SYMMETRIC]
 
 
 @pytest.mark.parametrize(("shape", "rank", "symmetric"), CASES)
-@pytest.mark.parametrize("constraints", [None, Ridge(0.3)], ids=["free", "ridge"])
+@pytest.mark.parametrize("constraints", [None, Ridge(0.3), NonNegative()], ids=["free", "ridge", "nonnegative"])
 def test_steps_are_those_of_any_library(shape, rank, symmetric, constraints):
     objective, point = draw(shape, rank, symmetric=symmetric, constraints=constraints)
     quick, plain = steps_for(objective), Steps(objective)
@@ -59,7 +61,7 @@ def test_steps_are_those_of_any_library(shape, rank, symmetric, constraints):
     for damping in (1e-1, 1e-3):
         (move, promised), (other, told) = (steps.step(states[1], damping) for steps in (quick, plain))
         assert promised == pytest.approx(told, rel=1e-2)  # conjugate gradients end early, and preconditioners differ
-        if constraints is None:
+        if constraints is None or (isinstance(constraints, NonNegative) and point.size <= DIRECT_UNKNOWNS):
             np.testing.assert_allclose(move, other, atol=1e-7 * np.abs(other).max())
 
 
@@ -73,7 +75,38 @@ def test_gradient_is_the_derivative(shape, rank, symmetric):
     assert (values[0] - values[1]) / 2e-5 == pytest.approx(slope, rel=1e-5)
 
 
-@pytest.mark.parametrize("constraints", [["nonnegative", None, None], [Ridge(0.1), Ridge(0.2), Ridge(0.2)]])
+def test_steps_with_few_entries_missing_use_the_expected_matrix():
+    """Its share of the complete matrix differs from that of the observed entries by about 2 sqrt(p q / n)."""
+    shape, rank = (30, 31, 32), 3
+    weights = np.where(np.random.default_rng(3).random(shape) < 0.2, 0.0, 2.0)
+    objective, point = draw(shape, rank, observed=weights)
+    quick, plain = steps_for(objective), Steps(objective)
+    assert isinstance(quick, QuickSteps)
+    assert objective.expected_share == pytest.approx(weights.mean())
+    states = quick.evaluated(point), plain.evaluated(point)
+    assert states[0].objective == pytest.approx(states[1].objective, rel=1e-12)
+    np.testing.assert_allclose(states[0].gradient, states[1].gradient, atol=1e-11 * np.abs(states[1].gradient).max())
+    moves = [steps.step(states[1], 1e-3)[0] for steps in (quick, plain)]
+    np.testing.assert_allclose(*moves, atol=1e-7 * np.abs(moves[1]).max())
+    exact = objective.curvature(point).matrix()
+    expected = objective.step_curvature(point).matrix()
+    roots = np.linalg.cholesky(expected + 1e-9 * np.trace(expected) * np.eye(expected.shape[0]))
+    whitened = np.linalg.solve(roots, np.linalg.solve(roots, exact).T)
+    values = np.linalg.eigvalsh(whitened)
+    inside = values[values > 1e-3]  # sizes that move between modes change nothing
+    bound = 2 * math.sqrt(objective.problem.n_parameters * 0.2 / objective.entries.size)
+    assert np.all(np.abs(inside - 1) < 2 * bound)
+
+
+@pytest.mark.parametrize(("missing", "is_expected"), [(0.01, True), (0.2, False), (0.7, False)])
+def test_steps_with_too_many_entries_missing_use_the_observed_ones(missing, is_expected):
+    observed = np.random.default_rng(3).random((10, 11, 12)) > missing
+    objective, _ = draw((10, 11, 12), 3, observed=observed)
+    assert (objective.expected_share is not None) is is_expected
+    assert isinstance(steps_for(objective), QuickSteps) is is_expected
+
+
+@pytest.mark.parametrize("constraints", [["orthogonal", None, None], [Ridge(0.1), Ridge(0.2), Ridge(0.2)]])
 def test_other_constraints_take_the_steps_that_know_them(constraints):
     objective, _ = draw((4, 5, 6), 3, constraints=constraints)
     assert type(steps_for(objective)) is Steps
@@ -135,15 +168,6 @@ def test_a_ridge_holds_components_back():
         assert found.converged
         sizes.append(max(float(np.max(np.abs(factor))) for factor in found.components.factors))
     assert sizes[0] < sizes[1]
-
-
-def test_wider_ranges_hold_more_of_a_tensor_that_fits_no_model():
-    tensor = np.cumsum(np.random.default_rng(0).standard_normal((129, 128, 128)), axis=0)
-    problem = Problem(tensor, 3)
-    narrow, wide = reduce(problem, np.random.default_rng(0)), reduce_widely(problem, np.random.default_rng(0))
-    assert wide.core.shape == (64, 64, 64)
-    assert wide.core.squared_norm() > narrow.core.squared_norm()
-    assert reduce_widely(problem.with_rank(60), np.random.default_rng(0)) is None
 
 
 def test_polishing_never_ends_above_its_start():

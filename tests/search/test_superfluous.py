@@ -20,10 +20,10 @@ NOISE = 5e-4
 """Standard deviation of an entry; the largest term of so much noise has a weight of about 0.005 here."""
 
 
-def planted(weakest=1.0, *, symmetric=False):
+def planted(weakest=1.0, *, symmetric=False, shape=(12, 13, 14)):
     """Return four components, and a tensor of these with noise."""
     rng = np.random.default_rng(0)
-    factors = [unit_factor(13, 4, rng)] * 3 if symmetric else [unit_factor(size, 4, rng) for size in (12, 13, 14)]
+    factors = [unit_factor(13, 4, rng)] * 3 if symmetric else [unit_factor(size, 4, rng) for size in shape]
     components = FactoredTensor(np.array([2.0, 1.5, 1.2, weakest]), factors, symmetric=symmetric)
     noise = rng.standard_normal([factor.shape[0] for factor in factors])
     if symmetric:
@@ -63,11 +63,15 @@ def test_noise_alone_has_no_outstanding_components():
     assert grown_from(end_of(np.random.default_rng(0).standard_normal((8, 9, 10)), 3)) is None
 
 
+def test_surplus_components_of_tensors_that_are_not_small_are_grown():
+    fit = silent_fit(planted(shape=(22, 23, 24))[1], 6, seed=0)
+    assert any("surplus" in stage.name for stage in fit.stages)
+
+
 @pytest.mark.parametrize("symmetric", [False, True], ids=["free", "symmetric"])
 def test_too_high_a_rank_leaves_the_components_where_they_are(symmetric):
     truth, tensor = planted(symmetric=symmetric)
     right, wrong = (codiag.factorize(tensor, rank, seed=0) for rank in (4, 6))
-    assert any("surplus" in stage.name for stage in wrong.stages)
     assert wrong.converged
     assert wrong.relative_error < right.relative_error
     first = FactoredTensor(wrong.weights[:4], [factor[:, :4] for factor in wrong.factors], symmetric=symmetric)

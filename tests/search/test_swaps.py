@@ -178,7 +178,7 @@ def test_a_minimum_that_three_starts_reach_is_enough(kind):
     problem = codiag.Problem(tensor, 3, **stated[kind])
     start = FactoredTensor(np.ones(3), [rng.random((size, 3)) for size in (7, 8, 9)], symmetric=False)
     lowest = minimize(problem, start, Limits())
-    same = lowest._replace(objective=(1 + 0.4 * LeastSquares(problem).noise_variance) * lowest.objective)
+    same = lowest._replace(objective=(1 + 0.2 * LeastSquares(problem).noise_variance) * lowest.objective)
     above = lowest._replace(objective=1.1 * lowest.objective)
     assert not End(problem, lowest).is_noise
     assert is_enough([End(problem, outcome) for outcome in (lowest, above, same, lowest)])

@@ -34,6 +34,7 @@ class NonNegative(Constraint):
     """
 
     supports_steps: ClassVar[bool] = True
+    is_one_sided: ClassVar[bool] = True
     holds_by_rows: ClassVar[bool] = True
 
     def project(self, factor: Array) -> Array:

@@ -35,13 +35,20 @@ from codiag.least_squares._gauss_newton import (
     steps_for,
 )
 from codiag.least_squares._layout import Layout
-from codiag.least_squares._linear_solve import conjugate_gradients, damped_step, inner_product, solve_directly
+from codiag.least_squares._linear_solve import (
+    DIRECT_UNKNOWNS,
+    conjugate_gradients,
+    damped_step,
+    inner_product,
+    solve_directly,
+)
 from codiag.least_squares._minimize import BRIEF, ROUGH, are_orthogonal, minimize
 from codiag.least_squares._noise import N_FLIPS, NORMAL_QUANTILE, is_noise, largest_noise_term, noise_excess
 from codiag.least_squares._objective import LeastSquares
 from codiag.least_squares._orthogonal import polar, rotate
 from codiag.least_squares._rank_one import best_rank_one, distinct_terms, split_columns
 from codiag.least_squares._tolerances import (
+    BRIEF_STEP,
     BRIEF_SWEEPS,
     CANCELLING,
     FIRST_DAMPING,

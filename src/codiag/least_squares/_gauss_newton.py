@@ -159,7 +159,7 @@ class Steps:
 
 
 class QuickSteps(Steps):
-    """The same for a NumPy array most of which is observed, without constraints but equal ridges."""
+    """The same for a NumPy array most of which is observed, with constraints that leave each unknown free or not."""
 
     def __init__(self, objective: LeastSquares, entries: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(objective)
@@ -170,13 +170,15 @@ class QuickSteps(Steps):
         return State(point, *self._host.value_and_gradient(point))
 
     def step(self, state: State, damping: float, max_products: int = MOST_PRODUCTS) -> tuple[Array, float]:
-        return self._host.step(state.point, state.gradient, damping, max_products)
+        objective = self.objective
+        free = None if objective.is_free else to_host(objective.free(state.point, state.gradient)) > 0
+        return self._host.step(state.point, state.gradient, damping, max_products, free)
 
 
 def steps_for(objective: LeastSquares) -> Steps:
     """Return the steps for an objective: the quick ones if they apply."""
     tensor, layout = objective.tensor, objective.layout
-    is_plain = objective.uniform_ridge is not None and not layout.shared
+    is_plain = objective.uniform_ridge is not None and not objective.is_curved and not layout.shared
     if not is_plain or (tensor.symmetric and layout.signs is None):
         return Steps(objective)
     if objective.entries is None:
@@ -281,14 +283,18 @@ def _extrapolated(steps: Steps, state: State, path: Extrapolation, promised: flo
 
 
 def _runs_off(objective: LeastSquares, point: Array) -> bool:
-    """Return whether a component is far larger than the tensor, and no ridge bounds it."""
-    return not objective.has_ridges and are_cancelling(objective.problem, objective.layout.components(point))
+    """Return whether a component is far larger than the tensor, and neither ridge nor constraint bounds it."""
+    return (
+        objective.is_free
+        and not objective.has_ridges
+        and are_cancelling(objective.problem, objective.layout.components(point))
+    )
 
 
 def are_cancelling(problem: Problem, components: FactoredTensor, times: float = CANCELLING) -> bool:
     """Return whether a component is so many times larger than the tensor that others must take most of it back."""
     largest = float(np.max(np.abs(to_host(unit_components(components).weights))))
-    share = problem.n_observed / math.prod(problem.tensor.shape)
+    share = problem.data.mean_weight * problem.n_observed / math.prod(problem.tensor.shape)
     return largest**2 * share > times**2 * problem.data.squared_norm
 
 

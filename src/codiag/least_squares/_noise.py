@@ -44,9 +44,9 @@ def noise_excess(problem: Problem, residual: Tensor) -> float:
     complete tensor the quantile is that of the Tracy-Widom law. If entries are missing it lies between that for noise
     of the same energy in all entries, since noise in some rows only is concentrated, and that for noise which has the
     same variance in all entries, missing ones included. If the eigenvalue is between the two, or with weights, or modes
-    some of which share a factor, the quantile is estimated from the residual with random signs, which leave the distribution of independent
-    noise as it is: mean plus 3.1 standard deviations, from as many patterns as it takes to tell on which side the
-    eigenvalue is.
+    some of which share a factor, the quantile is estimated from the residual with random signs, which leave the
+    distribution of independent noise as it is: mean plus 3.1 standard deviations, from as many patterns as it takes to
+    tell on which side the eigenvalue is.
 
     References
     ----------

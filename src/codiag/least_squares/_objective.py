@@ -190,16 +190,20 @@ class LeastSquares:
 
     @cached_property
     def expected_share(self) -> float | None:
-        """Mean weight of all entries, missing ones included, if it is at least half of the largest; None otherwise.
+        """Mean weight of all entries, missing ones included, if steps may rely on it; None otherwise.
 
         Such a share of the matrix of the complete tensor is the expectation of the Gauss-Newton matrix if entries are
-        missing at random. In no direction is it less than half of that matrix, wherever they are missing, so that its
-        steps do not overshoot the minimum of the model by more than the distance to it.
+        missing at random. If they are p unknowns and n entries, of which a share q is missing, the two differ by about
+        2 sqrt(p q / n), the edge of the Marchenko-Pastur law, which must be at most a fifth. Wherever entries are
+        missing, a share of at least half of the largest weight is not less than half of the matrix in any direction, so
+        that steps do not overshoot the minimum of the model by more than the distance to it.
         """
         if self.entries is None or self._sample is not None or self.problem.tensor.is_partial:
             return None
         share = self.entries.mean_weight() * self.entries.size / math.prod(self.tensor.shape)
-        return share if 2 * share >= self.entries.largest_weight() else None
+        missing = 1 - share / self.entries.largest_weight()
+        n_needed = PER_UNKNOWN * self.problem.n_parameters * missing
+        return share if missing <= 0.5 and n_needed <= self.entries.size else None
 
     def step_curvature(self, point: Array) -> CurvatureLike:
         """Return the Gauss-Newton matrix for steps: its expectation if few entries are missing."""
@@ -211,8 +215,7 @@ class LeastSquares:
         """Return a curvature with ridges, on the unknowns that constraints leave free to move against a gradient."""
         if self.problem.constraints is None:
             return curvature
-        is_curved = any(constraint is not None and constraint.is_curved for constraint in self.problem.constraints)
-        tangent = partial(self.tangent, curvature.point) if is_curved else None
+        tangent = partial(self.tangent, curvature.point) if self.is_curved else None
         return Restricted(curvature, self.free(curvature.point, gradient), self._strengths, tangent)
 
     def second_derivative(self, point: Array, gradient: Array) -> CurvatureLike:
@@ -272,10 +275,18 @@ class LeastSquares:
         return self.problem.constraints or (None,) * self.tensor.order
 
     @cached_property
+    def is_free(self) -> bool:
+        """Whether no constraint excludes any factor."""
+        return not any(constraint is not None and constraint.restricts for constraint in self._constraints)
+
+    @cached_property
+    def is_curved(self) -> bool:
+        """Whether some set of factors is a curved surface."""
+        return any(constraint is not None and constraint.is_curved for constraint in self._constraints)
+
+    @cached_property
     def uniform_ridge(self) -> float | None:
-        """Ridge strength of all unknowns, if there are no other constraints and ridges are equal; None otherwise."""
-        if any(constraint is not None and constraint.restricts for constraint in self._constraints):
-            return None
+        """Ridge strength of all unknowns, if ridges are equal in all modes; None otherwise."""
         strengths = set(ridge_strengths(self._constraints))
         return strengths.pop() * len(self.layout.groups[0]) if len(strengths) == 1 else None
 

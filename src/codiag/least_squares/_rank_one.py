@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from codiag._arrays import Array, array_namespace, like, to_host
+from codiag.constraints import Constraint, Constraints
 from codiag.least_squares._components import hadamard_gram, unit_columns
 from codiag.least_squares._tolerances import BRIEF_SWEEPS
 from codiag.tensors import FactoredTensor, Tensor
@@ -80,9 +81,13 @@ def best_rank_one(tensor: Tensor) -> FactoredTensor:
     return distinct_terms(tensor, 1)[0]
 
 
-def distinct_terms(tensor: Tensor, count: int = N_TERMS) -> list[FactoredTensor]:
-    """Return the strongest rank-one term of a tensor, and the next ones that are unlike those before."""
-    terms = _candidates(tensor)
+def distinct_terms(tensor: Tensor, count: int = N_TERMS, constraints: Constraints = None) -> list[FactoredTensor]:
+    """Return the strongest rank-one term of a tensor, and the next ones that are unlike those before.
+
+    Columns have one sign in modes with a one-sided constraint; other constraints do not count.
+    """
+    one_sided = [rule if rule is not None and rule.is_one_sided else None for rule in constraints or ()]
+    terms = _candidates(tensor) if not any(one_sided) else _one_sided_candidates(tensor, one_sided)
     strongest_first = np.argsort(-np.abs(to_host(terms.weights)), kind="stable").tolist()
     cosines = np.abs(to_host(hadamard_gram(terms.factors)))
     chosen: list[int] = []
@@ -108,18 +113,40 @@ def _candidates(tensor: Tensor) -> FactoredTensor:
     return _power_iterations(tensor, [first, *split_columns(columns, tensor.shape[1:])])
 
 
-def _power_iterations(tensor: Tensor, factors: Sequence[Array]) -> FactoredTensor:
+def _one_sided_candidates(tensor: Tensor, one_sided: Sequence[Constraint | None]) -> FactoredTensor:
+    """Return rank-one terms by projected power iterations, from free terms and from the largest entries.
+
+    The best column of one sign is the projection of the best free one. No iteration lowers the weight of a term, which
+    begins as the entry: above zero, unless no entry is.
+    """
+    xp = array_namespace(tensor.reference)
+    free = _candidates(tensor).factors
+    entries = to_host(tensor.to_dense())
+    largest = np.unravel_index(np.argsort(-entries, axis=None, kind="stable")[:N_CANDIDATES], entries.shape)
+    starts = []
+    for mode, rule in enumerate(one_sided):
+        axes = like(np.eye(entries.shape[mode])[:, largest[mode]], tensor.reference)
+        starts.append(xp.concat([free[mode] if rule is None else xp.abs(free[mode]), axes], axis=1))
+    return _power_iterations(tensor, starts, one_sided)
+
+
+def _power_iterations(
+    tensor: Tensor, factors: Sequence[Array], one_sided: Sequence[Constraint | None] = ()
+) -> FactoredTensor:
     """Improve every component on its own; return the components with their best weights."""
     xp = array_namespace(factors[0])
-    factors = list(factors)
+    factors, rules = list(factors), one_sided or (None,) * tensor.order
     for _ in range(BRIEF_SWEEPS):
-        if tensor.symmetric:
+        if tensor.symmetric and not one_sided:
             image = tensor.mttkrp(factors, 0)
             along = xp.sum(image * factors[0], axis=0)
             shifted = image + along * factors[0] / 2  # plain iterations may oscillate (Kolda and Mayo, 2011)
             factors = [unit_columns(shifted)[0]] * tensor.order
             continue
         for mode in range(tensor.order):
-            factors[mode] = unit_columns(tensor.mttkrp(factors, mode))[0]
+            image, rule = tensor.mttkrp(factors, mode), rules[mode]
+            factors[mode] = unit_columns(image if rule is None else rule.project(image))[0]
     weights = xp.sum(tensor.mttkrp(factors, 0) * factors[0], axis=0)
-    return FactoredTensor(weights, factors, symmetric=tensor.symmetric)
+    if one_sided:
+        weights = xp.where(weights > 0, weights, 0 * weights)
+    return FactoredTensor(weights, factors, symmetric=tensor.symmetric and not one_sided)

@@ -97,11 +97,13 @@ class HostSteps:
         for rows, own in zip(self._rows, share, strict=True):
             slope[rows] += point[rows] * own
 
-    def step(self, point: np.ndarray, slope: np.ndarray, damping: float, max_products: int) -> tuple[np.ndarray, float]:
-        """Return the damped step, and the decrease that it promises."""
+    def step(
+        self, point: np.ndarray, slope: np.ndarray, damping: float, max_products: int, free: np.ndarray | None = None
+    ) -> tuple[np.ndarray, float]:
+        """Return the damped step of the unknowns that are free, and the decrease that it promises."""
         if self._equations is None or self._equations.point is not point:
             rows = [slice(None)] if self._signs is not None else self._rows
-            self._equations = Equations(point, rows, self._signs, self._order, self.ridge, self._share)
+            self._equations = Equations(point, rows, self._signs, self._order, self.ridge, self._share, free)
         return self._equations.step(slope, damping, self.total, max_products)
 
 
@@ -119,14 +121,17 @@ class Equations:
         order: int,
         ridge: float,
         share: float = 1.0,
+        free: np.ndarray | None = None,
     ) -> None:
         self.point, self._rows = point, rows
+        self._free = None if free is None or free.all() else free
         rank = point.shape[1]
         factors = [point[part] for part in rows]
         self._bases: list[np.ndarray | None] = []
         inner = []
         for factor in factors:
-            basis, own = _orthonormal(factor) if factor.shape[0] > rank else (None, factor)
+            is_long = factor.shape[0] > rank and self._free is None  # else rows are not equal
+            basis, own = _orthonormal(factor) if is_long else (None, factor)
             self._bases.append(basis)
             inner.append(own)
         self._inner = inner
@@ -138,7 +143,8 @@ class Equations:
         self._matrix: np.ndarray | None = None
 
     def step(self, slope: np.ndarray, damping: float, total: float, max_products: int) -> tuple[np.ndarray, float]:
-        """Return the damped step, and the decrease that it promises."""
+        """Return the damped step of the unknowns that are free, and the decrease that it promises."""
+        slope = slope if self._free is None else slope * self._free
         turned = [
             slope[part] if basis is None else basis.T @ slope[part]
             for part, basis in zip(self._rows, self._bases, strict=True)
@@ -166,7 +172,8 @@ class Equations:
     def _solved(self, slopes: list[np.ndarray], damping: float, total: float, max_products: int) -> list[np.ndarray]:
         """Return the step inside of the ranges, mode by mode: solved for directly, or by conjugate gradients."""
         sizes = [part.shape[0] for part in slopes]
-        if sum(sizes) * self.point.shape[1] > DIRECT_UNKNOWNS:
+        n_unknowns = sum(sizes) * self.point.shape[1] if self._free is None else int(np.count_nonzero(self._free))
+        if n_unknowns > DIRECT_UNKNOWNS:
             return self._iteratively(slopes, sizes, damping, total, max_products)
         right = -(slopes[0] if len(slopes) == 1 else np.concatenate(slopes)).reshape(-1)
         move = self._directly(right, sizes, damping).reshape(-1, self.point.shape[1])
@@ -174,9 +181,18 @@ class Equations:
         return [move[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
     def _directly(self, right: np.ndarray, sizes: list[int], damping: float) -> np.ndarray:
+        chosen = slice(None) if self._free is None else np.flatnonzero(self._free)
         if self._matrix is None:
             self._matrix = self._lower_matrix(sizes)
-        matrix, added = self._matrix.copy(), damping * np.repeat(self._scales, sizes, axis=0).reshape(-1)
+            self._matrix = self._matrix if self._free is None else self._matrix[np.ix_(chosen, chosen)]
+        move, right = np.zeros_like(right), right[chosen]
+        move[chosen] = self._factorized(right, damping * np.repeat(self._scales, sizes, axis=0).reshape(-1)[chosen])
+        return move
+
+    def _factorized(self, right: np.ndarray, added: np.ndarray) -> np.ndarray:
+        """Solve the equations of the lower triangle of the matrix, with something added to its diagonal."""
+        assert self._matrix is not None
+        matrix = self._matrix.copy()
         matrix.reshape(-1)[:: matrix.shape[0] + 1] += added
         # The lower triangle in the order of C is the upper one in that of Fortran: nothing is copied.
         factor, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
@@ -212,15 +228,23 @@ class Equations:
             inner[place, : sizes[place]], right[place, : sizes[place]] = factor, -slope
         shift = damping * self._scales[:, None, :]
         inverse = np.linalg.inv(self._damped(damping))
+        allowed = None if self._free is None else np.zeros(shape)
+        for place, rows in enumerate(self._rows):
+            if allowed is not None and self._free is not None:
+                allowed[place, : sizes[place]] = self._free[rows]
 
         def multiply(move: np.ndarray) -> np.ndarray:
             mixed = (self._cross * (move.transpose(0, 2, 1) @ inner)).sum(axis=1)
-            return move @ self._own + inner @ mixed + shift * move
+            image = move @ self._own + inner @ mixed + shift * move
+            return image if allowed is None else allowed * image
+
+        def precondition(move: np.ndarray) -> np.ndarray:
+            return move @ inverse if allowed is None else allowed * (move @ inverse)
 
         found = conjugate_gradients(
-            multiply, lambda move: move @ inverse, right, _inner_product, scale=total, max_products=max_products
+            multiply, precondition, right, _inner_product, scale=total, max_products=max_products
         )
-        move = found.move if found.is_positive else right @ inverse
+        move = found.move if found.is_positive else precondition(right)
         return [part[:size] for part, size in zip(move, sizes, strict=True)]
 
 

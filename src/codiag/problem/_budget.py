@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from codiag.problem._problem import Problem
 
@@ -61,9 +63,14 @@ class Budget:
             self._is_running = True
             self._limit = max(self._effort * self._spent, self._spent + LEAST_SECONDS)
 
-    def lift(self) -> None:
-        """Limit nothing but the time any more: what follows is no search."""
-        self._is_running, self._limit = True, math.inf
+    @contextmanager
+    def lifted(self) -> Iterator[None]:
+        """Count nothing, and limit nothing but the time, for work that is no search."""
+        known, self._limit = (self._spent, self._limit), math.inf
+        try:
+            yield
+        finally:
+            self._spent, self._limit = known
 
 
 def step_seconds(problem: Problem) -> float:

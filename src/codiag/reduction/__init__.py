@@ -3,10 +3,10 @@
 from codiag.reduction._reduction import (
     Reduction,
     Sides,
+    is_small,
     range_bases,
     reduce,
     reduce_listed,
-    reduce_widely,
     uncompressed,
     with_sides,
 )

@@ -27,9 +27,6 @@ VANISHING = 1e-12
 """Share of the tensor's energy below which a core holds only rounding. Tied singular values can make the leading
 subspaces of the modes incompatible; the core is then almost zero."""
 
-WIDE = 2**18
-"""Entries of a core with ranges much wider than the rank: steps on it take milliseconds."""
-
 MOST_ROUNDS = 5
 """Rounds in which the bases of a core that holds less than half of the tensor are improved, at most."""
 
@@ -40,6 +37,15 @@ HOST_WORK = 2**24
 """Entries times rank up to which a core on an accelerator is worked on by the host. A step of least squares takes about
 six times as many operations, some milliseconds on the host; launching the hundred small kernels of a step takes as
 long."""
+
+
+SMALL = 10**4
+"""Entries below which a step on all of them takes no longer than one on a core."""
+
+
+def is_small(shape: Sequence[int]) -> bool:
+    """Return whether a tensor is so small that nothing is gained by compressing it, and starts cost milliseconds."""
+    return math.prod(shape) < SMALL
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,18 +170,6 @@ def uncompressed(problem: Problem) -> Reduction:
     tensor = problem.tensor
     core = _as_core(tensor, problem.rank)
     return Reduction(problem.with_tensor(core), (None,) * tensor.order, double(tensor.reference), core)
-
-
-def reduce_widely(problem: Problem, rng: np.random.Generator) -> Reduction | None:
-    """Compress a large tensor to ranges much wider than the rank; None if that is as large as the tensor.
-
-    Components of data that fit no model reach beyond the dominant ranges of their number.
-    """
-    tensor = problem.tensor
-    width = round(WIDE ** (1 / tensor.order))
-    if width <= range_rank(problem.rank) + OVERSAMPLING or all(size <= width for size in tensor.shape):
-        return None
-    return _reduced(problem, tensor, width, rng, None)
 
 
 def _reduced(

@@ -55,8 +55,14 @@ class End:
 
     @property
     def is_exact(self) -> bool:
-        """Whether only rounding is left."""
-        return is_exact(self.problem, 2 * self.objective)
+        """Whether only rounding is left, of the whole tensor."""
+        return is_exact(self.whole or self.problem, 2 * self.objective + self._outside)
+
+    @property
+    def _outside(self) -> float:
+        """Energy of the whole tensor that the core does not hold."""
+        whole = self.whole or self.problem
+        return max(whole.data.squared_norm - self.problem.data.squared_norm, 0.0)
 
     @cached_property
     def is_noise(self) -> bool:
@@ -66,15 +72,14 @@ class End:
     @cached_property
     def terms(self) -> Sequence[FactoredTensor]:
         """The strongest rank-one terms of the residual."""
-        return distinct_terms(self.residual)
+        return distinct_terms(self.residual, constraints=self.problem.constraints)
 
     @cached_property
     def worths(self) -> np.ndarray:
         """Worth of each component, relative to the largest term of noise, or else to the strongest of the residual."""
         predicted = objectives_without(self.problem, self.outcome.components)
-        whole = self.whole or self.problem
-        outside = max(whole.data.squared_norm - self.problem.data.squared_norm, 0.0)
-        term = largest_noise_term(whole, 2 * self.objective + outside) or float(self.terms[0].weights[0]) ** 2 + TINY
+        distance = 2 * self.objective + self._outside
+        term = largest_noise_term(self.whole or self.problem, distance) or float(self.terms[0].weights[0]) ** 2 + TINY
         return 2 * (predicted - self.objective) / term
 
     @cached_property

@@ -10,6 +10,7 @@ from codiag.constraints import Ridge
 from codiag.least_squares import (
     BRIEF,
     BRIEF_SWEEPS,
+    ROUGH,
     SLOW,
     TOLERANCE,
     LeastSquares,
@@ -20,7 +21,7 @@ from codiag.least_squares import (
     relative_size,
     steps_for,
 )
-from codiag.problem import Estimate, Log, Problem
+from codiag.problem import LEAST_SECONDS, Estimate, Log, Problem, step_seconds
 from codiag.reduction import Reduction
 from codiag.search._end import End
 from codiag.search._finish_large import MOST_WORK, finish_large
@@ -80,9 +81,11 @@ def bounded(problem: Problem, outcome: Outcome) -> Outcome:
     point = objective.layout.pack(outcome.components)
     square = float(array_namespace(point).sum(point**2))
     components, n_sweeps, best = outcome.components, outcome.n_sweeps, outcome
+    is_cheap = ROUGH.max_sweeps * step_seconds(problem) < LEAST_SECONDS
+    limits = replace(ROUGH, gain=TOLERANCE) if is_cheap else BRIEF
     for share in RIDGE_SHARES:
         ridge = Ridge(2 * share * outcome.objective / square)
-        ridged = minimize(problem.with_constraints((ridge,) * problem.tensor.order), components, BRIEF)
+        ridged = minimize(problem.with_constraints((ridge,) * problem.tensor.order), components, limits)
         components, n_sweeps = ridged.components, n_sweeps + ridged.n_sweeps
         value = objective.distance(components) / 2
         if value < best.objective:

@@ -25,7 +25,7 @@ from codiag.least_squares import (
     relative_size,
 )
 from codiag.problem import Estimate, Log, Problem
-from codiag.reduction import Sides, reduce_widely
+from codiag.reduction import Sides
 from codiag.tensors import FactoredTensor
 
 MOST_WORK = 2**26
@@ -56,16 +56,10 @@ def finish_large(problem: Problem, start: FactoredTensor, sides: Sides | None, l
 
 
 def _run_on(problem: Problem, polished: Polished, limits: Limits, log: Log) -> Polished:
-    """Continue if a few passes were not enough, as for data that fit no model: on a wider core, then on the tensor."""
-    wider = reduce_widely(problem, np.random.default_rng(0))
-    if wider is None:
-        return polished
-    outcome = minimize(wider.problem, wider.to_core(polished.components), limits)
-    log.add("least squares on a wider core", outcome.n_sweeps, _relative_error(wider.problem, 2 * outcome.objective))
+    """Continue if a few passes were not enough, as for data that fit no model, while work is bounded."""
     max_reads = max(MOST_READS, MOST_WORK // problem.tensor.n_stored)
-    start = wider.to_tensor(outcome.components)
-    last = minimize(problem, start, replace(limits, max_sweeps=max_reads, watch=None))
-    log.add("polish", last.n_sweeps, _relative_error(problem, 2 * last.objective))
+    last = minimize(problem, polished.components, replace(limits, max_sweeps=max_reads, watch=None))
+    log.add("least squares on the tensor", last.n_sweeps, _relative_error(problem, 2 * last.objective))
     if not 2 * last.objective < polished.squared_distance:
         return polished
     return Polished(last.components, 2 * last.objective, last.n_sweeps, last.converged)

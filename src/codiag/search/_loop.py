@@ -14,13 +14,23 @@ from typing import TypeAlias
 
 import numpy as np
 
-from codiag.least_squares import BRIEF_SWEEPS, NEGLIGIBLE, ROUGH, LeastSquares, Limits, are_cancelling, minimize
+from codiag.least_squares import (
+    BRIEF_STEP,
+    BRIEF_SWEEPS,
+    NEGLIGIBLE,
+    ROUGH,
+    SLOW,
+    LeastSquares,
+    Limits,
+    are_cancelling,
+    minimize,
+)
 from codiag.problem import Budget, Estimate, Log, Problem
-from codiag.reduction import Reduction, reduce
+from codiag.reduction import Reduction, is_small, reduce, uncompressed
 from codiag.search._end import End
 from codiag.search._finish import finish, step_flops
 from codiag.search._surplus import regrown
-from codiag.search._swaps import swapped
+from codiag.search._swaps import revived, swapped
 from codiag.starts import Start, default_starts
 from codiag.tensors import FactoredTensor, is_large
 
@@ -106,16 +116,19 @@ class _Run:
 
     def __init__(self, search: Search, problem: Problem, rng: np.random.Generator) -> None:
         self._search, self._problem, self._rng = search, problem, rng
-        self._budget = Budget(search.effort, search.max_seconds)
+        effort = max(search.effort, search.max_starts) if is_small(problem.tensor.shape) else search.effort
+        self._budget = Budget(effort, search.max_seconds)
         self._log = Log(self._budget)
         self._starts = default_starts(problem) if search.starts is None else search.starts
         included = next((start.factors for start in self._starts if start.factors is not None), None)
-        self._space = reduce(problem, rng, including=included)
+        is_whole = is_small(problem.tensor.shape) and not problem.required_features
+        self._space = uncompressed(problem) if is_whole else reduce(problem, rng, including=included)
         self._watch = Watch(search.monitor, problem)
         self._watch.space = self._space
         watch = None if search.monitor is None else self._watch
         self._limits = replace(search.limits, watch=watch, budget=self._budget)
         self._ends: list[End] = []
+        self._unconverged: tuple[float, Estimate] | None = None
 
     def solve(self) -> Estimate:
         """Take starts in turn until their ends are enough, and finish the lowest end."""
@@ -123,7 +136,7 @@ class _Run:
             share = self._space.problem.data.squared_norm / self._problem.data.squared_norm
             self._log.add("compress", 0, math.sqrt(max(1 - share, 0.0)))
         for components in self._components():
-            self._ends.append(self._end(components))
+            self._ends.append(self._end(components, 0 if self._swaps_last else self._search.max_swaps))
             estimate = self._finished()
             if estimate is not None:
                 return estimate
@@ -131,7 +144,19 @@ class _Run:
                 break
         if not self._ends:
             raise ValueError("starts must yield components for this problem; those that were given yield none")
+        if self._swaps_last and self._search.max_swaps > 0 and not self._budget.is_over:
+            best = self._ends.index(lowest(self._ends))
+            self._ends[best] = self._end(self._ends[best].outcome.components, self._search.max_swaps)
         return self._best()
+
+    @property
+    def _swaps_last(self) -> bool:
+        """Whether swaps are tried on the lowest end only, after all starts.
+
+        A diagonalization misses single components, which swaps mend at once. It is far from the minimum if factors are
+        constrained or entries missing, and from that of small tensors of any kind; then random starts cost less.
+        """
+        return bool(self._problem.required_features) or is_small(self._problem.tensor.shape)
 
     def _components(self) -> Iterator[FactoredTensor]:
         """Yield the components of all starts in the coordinates of the space; given ones are those of the tensor."""
@@ -152,14 +177,17 @@ class _Run:
         lowest_end = lowest(self._ends) if self._ends else None
         before, self._space, self._watch.space, self._ends = self._space, whole, whole, []
         if lowest_end is not None:
-            self._ends = [self._end(whole.to_core(before.to_tensor(lowest_end.outcome.components)))]
+            self._ends = [self._end(whole.to_core(before.to_tensor(lowest_end.outcome.components)), 0)]
 
-    def _end(self, start: FactoredTensor) -> End:
+    def _end(self, start: FactoredTensor, max_swaps: int) -> End:
         """Take a start to a local minimum, and note that."""
         problem, search = self._space.problem, self._limits
         n_sweeps = min(ROUGH.max_sweeps, search.max_sweeps)
         limits = replace(ROUGH, max_sweeps=n_sweeps, watch=search.watch, budget=search.budget)
-        end, n_swaps = local_minimum(problem, start, limits, self._search.max_swaps, self._problem)
+        variance = LeastSquares(problem).noise_variance
+        if is_small(problem.tensor.shape) and variance > 0:  # noise would hide that minima differ
+            limits = replace(limits, gain=min(ROUGH.gain, BRIEF_STEP / variance))
+        end, n_swaps = local_minimum(problem, start, limits, max_swaps, self._problem)
         name = f"rough least squares, {n_swaps} components swapped" if n_swaps else "rough least squares"
         flops = step_flops(problem.tensor, problem.rank) * end.outcome.n_sweeps
         error = LeastSquares(problem).relative_error(end.outcome.components, end.objective)
@@ -170,14 +198,27 @@ class _Run:
         """Return the finished fit if no further start is in question, else None."""
         if self._limits.is_stopped:
             return self._best()
-        surplus = self._without_surplus()
-        if surplus is not None:
-            return surplus
-        return self._finish(lowest(self._ends)) if is_enough(self._ends) else None
+        if not is_small(self._problem.tensor.shape):  # else it is quick to search for the best fit to noise
+            surplus = self._without_surplus(self._ends[-1])
+            if surplus is not None:
+                return surplus
+        best = lowest(self._ends)
+        if not is_enough(self._ends):
+            return None
+        estimate = self._finish(best)
+        if estimate.converged or is_large(self._problem.tensor.shape) or best.has_surplus:
+            return estimate
+        self._unconverged = self._distance(best), estimate  # there may be a lower minimum, or none
+        return None
 
-    def _without_surplus(self) -> Estimate | None:
-        """Return a fit with surplus components grown one at a time, if the last end shows that there are some."""
-        end, whole = self._ends[-1], self._space.uncompressed()
+    def _distance(self, end: End) -> float:
+        """Return the squared distance of an end from the whole tensor."""
+        outside = self._problem.data.squared_norm - self._space.problem.data.squared_norm
+        return 2 * end.objective + max(outside, 0.0)
+
+    def _without_surplus(self, end: End) -> Estimate | None:
+        """Return a fit with surplus components grown one at a time, if an end shows that there are some."""
+        whole = self._space.uncompressed()
         if not end.is_noise or is_large(whole.problem.tensor.shape):
             return None
         grown = regrown(end, self._space, whole)
@@ -186,13 +227,20 @@ class _Run:
         error = LeastSquares(whole.problem).relative_error(grown.outcome.components, grown.objective)
         self._log.add("surplus components added one at a time", grown.outcome.n_sweeps, error)
         estimate = finish(self._problem, whole, grown, self._limits, self._log, 0)
-        if estimate.converged and not are_cancelling(self._problem, estimate.components, times=1):
-            return estimate
-        return self._finish(lowest(self._ends))
+        return estimate if estimate.converged and not self._is_cancelling(estimate) else None
+
+    def _is_cancelling(self, estimate: Estimate) -> bool:
+        return are_cancelling(self._problem, estimate.components, times=1)
 
     def _finish(self, end: End) -> Estimate:
-        self._budget.lift()
-        return finish(self._problem, self._space, end, self._limits, self._log, self._search.max_swaps)
+        """Finish an end, unless one as low was finished before, and did not converge."""
+        if self._unconverged is not None and self._distance(end) > (1 - NEGLIGIBLE) * self._unconverged[0]:
+            return self._unconverged[1]._replace(stages=self._log.stages)
+        with self._budget.lifted():
+            estimate = finish(self._problem, self._space, end, self._limits, self._log, self._search.max_swaps)
+            if is_small(self._problem.tensor.shape) and self._is_cancelling(estimate):
+                return self._without_surplus(end) or estimate
+            return estimate
 
     def _best(self) -> Estimate:
         """Finish the lowest end, and note how often it was reached, and why the search ended."""
@@ -211,7 +259,7 @@ def local_minimum(
     problem: Problem, start: FactoredTensor, limits: Limits, max_swaps: int, whole: Problem | None = None
 ) -> tuple[End, int]:
     """Take a start to a local minimum, and swap components while that helps; return the number of swaps, too."""
-    end, n_swaps = End(problem, minimize(problem, start, limits), whole), 0
+    end, n_swaps = revived(End(problem, minimize(problem, start, limits), whole), limits), 0
     if limits.budget is not None:
         limits.budget.start()
     if max_swaps == 0 or limits.is_stopped or is_large(problem.tensor.shape):
@@ -238,9 +286,10 @@ def explore(
     """Return the lowest local minimum from starts in turn, until their ends are enough, without finishing it."""
     ends: list[End] = []
     for start in starts:
-        for components in start.generate(problem, rng, Log()):
+        for components in start.generate(problem, rng, Log(limits.budget or Budget())):
             ends.append(local_minimum(problem, components, limits, max_swaps)[0])
-            if len(ends) >= max_starts or is_enough(ends):
+            is_over = limits.budget is not None and limits.budget.is_over
+            if len(ends) >= max_starts or is_over or is_enough(ends):
                 return lowest(ends)
     return lowest(ends)
 
@@ -253,8 +302,9 @@ def lowest(ends: Sequence[End]) -> End:
 def n_meetings(ends: Sequence[End]) -> int:
     """Return how many starts have ended at the lowest minimum, to the accuracy of rough ends."""
     best = lowest(ends)
-    variance = LeastSquares(best.problem).noise_variance
-    highest = best.objective * (1 + max(SAME_MINIMUM * variance, NEGLIGIBLE))
+    variance = SAME_MINIMUM * LeastSquares(best.problem).noise_variance
+    tolerance = min(variance, SLOW) if is_small(best.problem.tensor.shape) else variance
+    highest = best.objective * (1 + max(tolerance, NEGLIGIBLE))
     return sum(end.objective <= highest for end in ends)
 
 
@@ -262,15 +312,16 @@ def is_enough(ends: Sequence[End]) -> bool:
     """Return whether a further start would hardly end lower.
 
     That is so if the fit is exact; if its residual is noise and few components are weak; or if enough starts have
-    ended at the lowest minimum. If there are more components than dimensions, and their parameters are more than half
-    of the entries, anything looks like noise, and only the last counts.
+    ended at the lowest minimum. If parameters are more than half of the entries, anything looks like noise, and only
+    the last counts.
     """
     best = lowest(ends)
     problem = best.problem
     if best.is_exact or is_large(problem.tensor.shape) or (problem.rank == 1 and not problem.required_features):
         return True
-    fits_anything = problem.rank > max(problem.tensor.shape) and 2 * problem.n_parameters > problem.n_independent
-    n_allowed = 0 if problem.rank > max(problem.tensor.shape) else max(1, int(FEW * problem.rank))
+    fits_anything = 2 * problem.n_parameters > problem.n_independent
+    must_be_clear = is_small(problem.tensor.shape) or problem.rank > max(problem.tensor.shape)
+    n_allowed = 0 if must_be_clear else max(1, int(FEW * problem.rank))
     if best.is_noise and not fits_anything and len(best.weak) <= n_allowed:
         return True
     return n_meetings(ends) >= MEETINGS

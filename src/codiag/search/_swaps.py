@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from codiag.least_squares import BRIEF, NEGLIGIBLE, SLOW, LeastSquares, Limits, minimize
+from codiag._arrays import to_host
+from codiag.least_squares import BRIEF, NEGLIGIBLE, SLOW, LeastSquares, Limits, minimize, unit_components
 from codiag.problem import Budget, Problem, terms_seconds
 from codiag.search._end import End
 from codiag.search._worth import objectives_without
@@ -26,6 +27,28 @@ def swapped(end: End, max_swaps: int, budget: Budget | None = None) -> tuple[End
             return end, n_swaps
         end = better
     return end, max_swaps
+
+
+def revived(end: End, limits: Limits) -> End:
+    """Replace components that have vanished by the strongest terms of the residual, if it has any.
+
+    No step leads away from a component whose factors are zero in two modes, even if every term would lower the
+    objective: constraints on signs drive components there.
+    """
+    sizes = np.abs(to_host(unit_components(end.outcome.components).weights))
+    alive = np.flatnonzero(sizes > NEGLIGIBLE * sizes.max(initial=0.0)).tolist()
+    n_dead = end.problem.rank - len(alive)
+    terms = end.terms if n_dead > 0 and not end.is_exact else []
+    if not terms or not float(terms[0].weights[0]) > 0:
+        return end
+    components = end.outcome.components.columns(alive) if alive else None
+    for number in range(n_dead):
+        term = terms[min(number, len(terms) - 1)]
+        components = term if components is None else components.joined(term)
+    if components is None:
+        return end
+    outcome = minimize(end.problem, components, limits)
+    return end.with_outcome(outcome) if outcome.objective < end.objective else end
 
 
 def _swap(end: End, budget: Budget) -> End | None:

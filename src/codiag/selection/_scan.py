@@ -9,8 +9,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from codiag._arrays import double, to_host
-from codiag.least_squares import CANCELLING, N_FLIPS, NORMAL_QUANTILE, ROUGH, LeastSquares, Limits, minimize
-from codiag.problem import Estimate, Log, Problem
+from codiag.least_squares import (
+    BRIEF_SWEEPS,
+    CANCELLING,
+    N_FLIPS,
+    NORMAL_QUANTILE,
+    ROUGH,
+    LeastSquares,
+    Limits,
+    minimize,
+)
+from codiag.problem import Budget, Estimate, Log, Problem
 from codiag.reduction import Reduction, reduce
 from codiag.result import Factorization, as_factorization, cancelling_pairs, canonical, congruences, whole_norm
 from codiag.search import End, explore, finish
@@ -18,7 +27,13 @@ from codiag.starts import Extended, Random, Start, default_starts
 from codiag.tensors import DenseTensor, FactoredTensor, is_large, symmetrize
 from codiag.theory import Unknowns, largest_noise_term
 
-BRIEF = replace(ROUGH, max_sweeps=4)
+EFFORT = 3.0
+"""Work of the search of a rank, relative to that for its first local minimum, as in a fit."""
+
+SCAN = replace(ROUGH, max_products=BRIEF_SWEEPS)
+"""Limits for a rank: the next ones start from its end, and the rank that is chosen is fitted to the end."""
+
+BRIEF = replace(SCAN, max_sweeps=4)
 """Limits for ranks above the supported one: surplus components converge slowly, and to noise."""
 
 MAX_STARTS, MAX_SWAPS = 2, 20
@@ -71,7 +86,8 @@ def scan(problem: Problem, ranks: Sequence[int], rng: np.random.Generator, *, po
     for rank in ranks:
         space = scanned.space_of(rank)
         lower = scanned.ends.get(max(scanned.ends, default=0))
-        starts, limits = _starts(space.problem, lower, is_over), BRIEF if is_over else ROUGH
+        starts, limits = _starts(space.problem, lower, is_over), BRIEF if is_over else SCAN
+        limits = replace(limits, budget=Budget(EFFORT))
         n_swaps = MAX_SWAPS if polish and not is_noise else 0  # only noise is left to be swapped for
         end = explore(space.problem, starts, rng, max_starts=MAX_STARTS, max_swaps=n_swaps, limits=limits)
         scanned.ends[rank] = end

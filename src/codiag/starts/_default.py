@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from codiag.least_squares import are_orthogonal
 from codiag.problem import Problem
+from codiag.reduction import is_small
 from codiag.starts._diagonal import Diagonal, Filled, Listed
 from codiag.starts._given import FixedFactors
 from codiag.starts._grown import Grown
@@ -24,7 +25,7 @@ def default_starts(problem: Problem) -> Sequence[Start]:
     observed entries.
     """
     if not problem.required_features:
-        return (Diagonal(), Random())
+        return (Filled() if is_small(problem.tensor.shape) else Diagonal(), Random())
     if any(constraint is not None and constraint.is_fixed for constraint in problem.constraints or ()):
         return (FixedFactors(),)
     large = is_large(problem.tensor.shape)
@@ -37,4 +38,4 @@ def default_starts(problem: Problem) -> Sequence[Start]:
     if problem.shared and assign_roles(problem.tensor.shape, problem.rank) is None:
         return (Grown(), Random())
     is_mostly_observed = 2 * problem.n_observed > math.prod(problem.tensor.shape)
-    return (Filled(), Grown(), Random()) if is_mostly_observed else (Grown(), Filled(), Random())
+    return (Filled(), Random()) if is_mostly_observed else (Grown(), Filled(), Random())

@@ -7,7 +7,7 @@ energy that is not explained yet. Once the strong ones are fitted to the observe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,15 +18,18 @@ from codiag.tensors import FactoredTensor, Tensor
 
 
 class Grown(Start):
-    """The strongest rank-one term of the residual is added, and all components refitted, until there are enough.
-
-    After the first time, one of the strongest terms is drawn at random.
-    """
+    """The strongest rank-one term of the residual is added, and all components refitted, until there are enough."""
 
     def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
-        yield _grown(problem, None)
-        while True:
-            yield _grown(problem, rng)
+        residual: Tensor = problem.tensor
+        components, limits = None, replace(BRIEF, budget=log.budget)
+        for rank in range(1, problem.rank + 1):
+            term = distinct_terms(residual, 1, problem.constraints)[0]
+            start = term if components is None else components.joined(term)
+            components = minimize(problem.with_rank(rank), start, limits).components
+            residual = LeastSquares(problem).residual(components)
+        if components is not None:
+            yield components
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,19 +41,5 @@ class Extended(Start):
     def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
         extended, objective = self.components, LeastSquares(problem)
         while extended.rank < problem.rank:
-            extended = extended.joined(distinct_terms(objective.residual(extended), 1)[0])
+            extended = extended.joined(distinct_terms(objective.residual(extended), 1, problem.constraints)[0])
         yield extended
-
-
-def _grown(problem: Problem, rng: np.random.Generator | None) -> FactoredTensor:
-    """Return components that were added one after the other, all refitted after each."""
-    residual: Tensor = problem.tensor
-    components = None
-    for rank in range(1, problem.rank + 1):
-        terms = distinct_terms(residual)
-        term = terms[0 if rng is None else int(rng.integers(len(terms)))]
-        start = term if components is None else components.joined(term)
-        components = minimize(problem.with_rank(rank), start, BRIEF).components
-        residual = LeastSquares(problem).residual(components)
-    assert components is not None
-    return components

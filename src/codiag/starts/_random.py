@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from codiag._arrays import Array, array_namespace
 from codiag.least_squares import BRIEF, LeastSquares, alternate, random_components
 from codiag.problem import Log, Problem
 from codiag.starts._start import Start
@@ -28,15 +29,22 @@ class Random(Start):
     def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
         while True:
             components = random_components(problem.complete().tensor, problem.rank, rng)
+            components = components.changed(lambda factor, mode: _one_sided(factor, problem, mode))
             yield swept(problem, components) if self.is_swept else components
 
 
+def _one_sided(factor: Array, problem: Problem, mode: int) -> Array:
+    """Return a factor with columns of one sign if the constraint of the mode allows no other."""
+    rule = None if problem.constraints is None else problem.constraints[mode]
+    return array_namespace(factor).abs(factor) if rule is not None and rule.is_one_sided else factor
+
+
 def swept(problem: Problem, start: FactoredTensor) -> FactoredTensor:
-    """Take a few alternating sweeps on the observed entries, without constraints; a symmetric start stays as it is.
+    """Take a few alternating sweeps on the observed entries, unless signs are constrained or all modes share a factor.
 
     Far from a minimum they move further than Gauss-Newton steps, at the price of one step for two or three sweeps.
     """
-    if problem.symmetric is True:
+    if problem.symmetric is True or any(rule is not None and rule.is_one_sided for rule in problem.constraints or ()):
         return start
     objective = LeastSquares(problem.with_constraints(None))
     return alternate(objective, start, max_sweeps=BRIEF.max_sweeps, tol=BRIEF.tol).components
