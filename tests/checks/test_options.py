@@ -22,7 +22,7 @@ WRONG = {
     "list": [1, "a"],
     "object": object(),
 }
-OPTIONAL = {"rank", "max_rows", "n_projections", "diagonalizer", "init", "monitor", "plug_in", "starts"}
+OPTIONAL = {"rank", "max_rows", "n_projections", "diagonalizer", "init", "monitor", "plug_in", "starts", "max_seconds"}
 MAY_BE_ZERO = {"statistical_tol", "orthogonalize", "max_replacements"}
 STRATEGIES = {type(case.method).__name__: case.method for case in [*DIAGONALIZERS.values(), *METHODS.values()]}
 PUBLIC = {name: method for name, method in STRATEGIES.items() if not name.startswith("_")}

@@ -51,7 +51,7 @@ class TestCancelling:
         tensor = np.random.default_rng(0).integers(-3, 4, (5, 2, 6)).astype(float)
         with pytest.warns(codiag.ConvergenceWarning, match="cancel each other"):
             fit = codiag.factorize(tensor, 5, seed=0)
-        assert fit.weights[0] > 1e3 * fit.norm
+        assert fit.weights[0] > 1e2 * fit.norm
         assert not fit.converged
 
     def test_correlated_components_that_do_not_cancel_pass(self):
@@ -92,7 +92,7 @@ class TestRank:
     @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
     def test_far_too_high(self, seed):
         rng = np.random.default_rng(seed)
-        tensor = np.einsum("ir,jr,kr->ijk", *(rng.random((size, 3)) ** 2 for size in (12, 11, 10)))
+        tensor = np.einsum("ir,jr,kr->ijk", *(rng.random((size, 3)) ** 2 for size in (24, 22, 20)))
         tensor += 0.01 * rng.standard_normal(tensor.shape)
         told = str(codiag.factorize(tensor, 6, seed=0).diagnose())
         assert "could be left out, all together: rank 6 may be too high; try rank 3, or see codiag.choose_rank." in told

@@ -126,7 +126,14 @@ class Limits:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether a monitor or the clock has ended the fit."""
+        """Whether a monitor or the clock has ended the fit.
+
+        Examples
+        --------
+        >>> from codiag.extending import Limits
+        >>> Limits().is_stopped
+        False
+        """
         is_late = self.budget is not None and self.budget.is_late
         return is_late or (self.watch is not None and self.watch.stopped)
 
@@ -260,13 +267,13 @@ def descend(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> O
         damping.accept(gained / promised if promised > 0 else 1.0)
         progress.add(gained, end.objective, size)
         state = end
+        if limits.watch is not None and limits.watch(layout.components(state.point), state.objective):
+            return Outcome(layout.components(state.point), state.objective, n_sweeps, False)
         arrived = state.objective <= floor or (size < limits.tol and is_undamped)
         if size < limits.tol or progress.is_idle:
             break
         if progress.is_slow and _runs_off(objective, state.point):
             return Outcome(layout.components(state.point), state.objective, n_sweeps, False, runs_off=True)
-        if limits.watch is not None and limits.watch(layout.components(state.point), state.objective):
-            return Outcome(layout.components(state.point), state.objective, n_sweeps, False)
     converged = arrived or (not limits.rough and _is_minimum(objective, steps, state))
     return Outcome(layout.components(state.point), state.objective, n_sweeps, converged, distance=progress.distance)
 

@@ -1,6 +1,6 @@
 """The search for the best fit: the loop over starts, swaps of components, and the finish."""
 
-from codiag.search._end import End
+from codiag.search._end import DOUBTFUL, End
 from codiag.search._finish import bounded, finish, last_steps
 from codiag.search._finish_large import polish
 from codiag.search._loop import Monitor, Search, Watch, explore, is_enough, local_minimum, lowest

@@ -13,6 +13,7 @@ from codiag._arrays import to_host
 from codiag._text import visible
 from codiag.least_squares import CANCELLING
 from codiag.result import cancelling_pairs, congruences, whole_norm
+from codiag.search import DOUBTFUL
 from codiag.theory._identifiability import factor_condition, kruskal_condition
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def diagnose(fit: Factorization) -> Diagnosis:
     degenerate = cancelling_pairs(np.abs(weights), cosines)
     superfluous = _superfluous(fit)
     structured = fit.residual_excess is not None and fit.residual_excess > 1
+    stands_out = fit.sensitivity.worth > DOUBTFUL**2 * largest_noise_term(fit) ** 2  # no start can have missed these
     verdicts, reasons = [], []
     for component, error in enumerate(errors):
         partner = next((i + j - component for i, j, _ in degenerate if component in (i, j)), None)
@@ -153,7 +155,7 @@ def diagnose(fit: Factorization) -> Diagnosis:
             reason = "" if verdict == "well" else _reason(fit, component, error, np.abs(weights), cosines, conditions)
             if structured and verdict in ("well", "roughly"):
                 verdict, reason = "roughly", "standard errors take the residual for noise, which it is not"
-            elif verdict == "well" and in_doubt(fit):
+            elif verdict == "well" and in_doubt(fit) and not stands_out[component]:
                 verdict, reason = "roughly", "standard errors hold for one of several minima that starts have found"
         verdicts.append(verdict)
         reasons.append(reason)
