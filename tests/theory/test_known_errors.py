@@ -131,16 +131,42 @@ def test_rows_that_are_not_determined_are_named(constraints):
     fit = codiag.factorize(entries, 3, observed=observed, constraints=constraints, seed=0)
     diagnosis = fit.diagnose()
     # Of three non-negative entries, one at zero leaves two for two equations.
-    expected = ((2,), (5,), ()) if constraints is None or np.all(fit.factors[1][5] > 0) else ((2,), (), ())
-    assert diagnosis.undetermined == expected
-    assert np.all(np.isinf(fit.standard_errors[0]))
-    assert np.all(np.isinf(fit.entry_standard_errors[0][2]))
+    is_open = constraints is None or np.all(fit.factors[1][5] > 0)
+    assert diagnosis.undetermined == ((), (5,) if is_open else (), ())
+    assert np.all(np.isnan(fit.factors[0][2]))
+    assert np.all(np.isnan(fit.entry_standard_errors[0][2]))
     assert np.all(fit.entry_standard_errors[0][[0, 1, 3, 4, 5]] < 0.1)
-    assert np.all(fit.standard_errors[2] < 0.1)
-    assert diagnosis.verdicts == ("not",) * 3
-    assert "mode 0, row 2" in diagnosis.reasons[0]
-    assert "mode 0, row 2" in str(diagnosis)
-    assert "Ridge" in str(diagnosis)
+    assert np.all(fit.standard_errors[[0, 2]] < 0.1)
+    assert "Nothing was observed of mode 0, row 2" in str(diagnosis)
+    if is_open:
+        assert diagnosis.verdicts == ("not",) * 3
+        assert "mode 1, row 5" in diagnosis.reasons[0]
+        assert "Ridge" in str(diagnosis)
+
+
+@pytest.mark.parametrize("constraints", [None, "nonnegative"])
+@pytest.mark.parametrize("symmetric", [None, (0, 1)])
+def test_slices_that_were_never_observed_change_nothing_else(constraints, symmetric):
+    rng = np.random.default_rng(4)
+    first = rng.random((8, 2))
+    tensor = np.einsum("ir,jr,kr->ijk", first, first, rng.random((9, 2))) + 0.01 * rng.standard_normal((8, 8, 9))
+    stated = {"constraints": constraints, "symmetric": symmetric, "seed": 0}
+    whole, part = tensor.copy(), np.delete(tensor, 4, axis=2)
+    whole[:, :, 4] = np.nan
+    if symmetric is not None:
+        whole[1], whole[:, 1] = np.nan, np.nan
+        part = np.delete(np.delete(part, 1, axis=0), 1, axis=1)
+    fit, other = (codiag.factorize(entries, 2, **stated) for entries in (whole, part))
+    rows = [[] if symmetric is None else [1]] * 2 + [[4]]
+    for mode, gone in enumerate(rows):
+        assert np.flatnonzero(np.isnan(fit.factors[mode][:, 0])).tolist() == gone
+        for ours, theirs in ((fit.factors, other.factors), (fit.entry_standard_errors, other.entry_standard_errors)):
+            assert_allclose(np.delete(ours[mode], gone, axis=0), theirs[mode], rtol=1e-7, atol=1e-8)
+    assert_allclose(fit.standard_errors, other.standard_errors, rtol=1e-7)
+    assert_allclose(fit.weights, other.weights, rtol=1e-8)
+    assert fit.diagnose().verdicts == other.diagnose().verdicts
+    assert np.isnan(fit.to_tensor()[:, :, 4]).all()
+    assert np.isfinite(fit.transform(np.nan_to_num(whole[:, :, :], nan=0.5)[0:1], 0)).all()
 
 
 def test_a_ridge_makes_errors_finite_but_not_small():
@@ -159,9 +185,9 @@ def test_large_problems_have_no_standard_errors_but_name_rows(monkeypatch):
     monkeypatch.setattr("codiag.theory._sensitivity.MOST_UNKNOWNS", 10)
     entries, observed = hardly_observed()
     fit = codiag.factorize(entries, 3, observed=observed, seed=0)
-    assert np.all(np.isinf(fit.standard_errors[:2]))
-    assert np.all(np.isnan(fit.standard_errors[2]))
-    assert fit.diagnose().undetermined == ((2,), (5,), ())
+    assert np.all(np.isinf(fit.standard_errors[1]))
+    assert np.all(np.isnan(fit.standard_errors[[0, 2]]))
+    assert fit.diagnose().undetermined == ((), (5,), ())
     whole = codiag.factorize(entries, 3, observed=mask(), seed=0)
     assert whole.noise == pytest.approx(0.01, rel=0.2)
     assert whole.diagnose().verdicts == ("unknown",) * 3

@@ -180,7 +180,7 @@ def _weight_table(fit: Factorization) -> Table:
 
 def _label_table(fit: Factorization, labels: Labels) -> Table:
     table = table_of("strongest labels of each component", ["", *map(shown, labels.names)], [])
-    factors = [to_host(factor) for factor in fit.factors]
+    factors = [to_host(factor) for factor in fit.tensor.factors]
     for component in range(min(fit.rank, SHOWN)):
         cells = []
         for mode, factor in enumerate(factors):

@@ -111,8 +111,8 @@ def _draw_mode(column: Any, fit: Factorization, labels: Labels, mode: int, *, ba
     rows = factor[:, : column.size]
     # Bands much wider than the values would flatten these, so bands may leave the panel.
     reach = np.nan_to_num(errors[:, : column.size], posinf=0.0)
-    reach = np.minimum(reach, np.ptp(rows))
-    low, high = min(0.0, float(np.min(rows - reach))), max(0.0, float(np.max(rows + reach)))
+    reach = np.minimum(reach, np.nanmax(rows) - np.nanmin(rows))
+    low, high = min(0.0, float(np.nanmin(rows - reach))), max(0.0, float(np.nanmax(rows + reach)))
     margin = 0.06 * (high - low)
     for row, axis in enumerate(column):
         draw_along(axis, index, rows[:, row], color_of(row), errors[:, row] if bands else None)
@@ -122,7 +122,7 @@ def _draw_mode(column: Any, fit: Factorization, labels: Labels, mode: int, *, ba
 
 
 def _draw_images(column: Any, fit: Factorization, labels: Labels, modes: tuple[int, ...]) -> None:
-    first, second = (to_host(fit.factors[mode]) for mode in modes)
+    first, second = (to_host(fit.tensor.factors[mode]) for mode in modes)
     for row, axis in enumerate(column):
         image = np.outer(pixel_means(first[:, row]), pixel_means(second[:, row]))
         size = float(np.max(np.abs(image)))

@@ -176,7 +176,7 @@ def leverage(fit: Factorization, *, axes: Any = None) -> Any:
     n_named = sum(not is_ordered(labels.values[mode]) for mode in modes)
     with grid_of_axes(axes, (len(modes), 1), (6.4, 1.5 * len(modes) + 0.6 * n_named + 0.5)) as (figure, grid):
         for axis, mode in zip(grid[:, 0], modes, strict=True):
-            values, index = leverages(to_host(fit.factors[mode])), labels.values[mode]
+            values, index = leverages(to_host(fit.tensor.factors[mode])), labels.values[mode]
             _draw_against(axis, labels, mode, values, float(np.mean(values)), 1.25)
             _name_large(axis, index, values)
         if axes is None:

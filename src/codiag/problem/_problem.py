@@ -483,6 +483,39 @@ class Problem(FormerAttributes):
         mask = np.ones(self.tensor.shape, dtype=bool) if self.observed is None else to_host(self.observed) > 0
         return mask & self.tensor.stored_mask() if self.tensor.is_partial else mask
 
+    def unobserved_rows(self) -> list[np.ndarray]:
+        """Return which rows of the factors nothing is known about.
+
+        Returns
+        -------
+        list of numpy.ndarray of bool, one for each mode
+            True for rows that no observed entry belongs to, in modes whose constraints say nothing about single rows.
+
+        See Also
+        --------
+        Problem.observed_mask : Which entries were observed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> tensor = np.ones((3, 4, 5))
+        >>> tensor[:, :, 1] = np.nan
+        >>> codiag.Problem(tensor, 1).unobserved_rows()[2].tolist()
+        [False, True, False, False, False]
+        """
+        rows = [np.zeros(size, dtype=bool) for size in self.tensor.shape]
+        if self.entries is None:
+            return rows
+        counts = self.entries.counts()
+        for group in self.groups:
+            rule = None if self.constraints is None else self.constraints[group[0]]
+            if rule is None or not (rule.is_fixed or rule.is_curved or rule.ridge > 0):
+                empty = np.sum([counts[mode] for mode in group], axis=0) == 0
+                for mode in group:
+                    rows[mode] = empty
+        return rows
+
     @property
     def n_observed(self) -> int:
         """Number of observed entries.

@@ -145,7 +145,7 @@ def _components(fit: Factorization, diagnosis: Diagnosis) -> str:
     labels, modes = labels_of(fit), different_modes(fit)
     weights, errors = to_host(fit.weights), fit.weight_standard_errors
     peaks = [
-        [_label(labels.values[mode], at) for at in np.argmax(np.abs(to_host(fit.factors[mode])), axis=0)]
+        [_label(labels.values[mode], at) for at in np.argmax(np.abs(to_host(fit.tensor.factors[mode])), axis=0)]
         for mode in modes
     ]
     rows = [
@@ -221,7 +221,7 @@ def index_advice(fit: Factorization, entries: np.ndarray) -> list[str]:
     """Return sentences about indices with a large leverage, or large residuals."""
     labels, advice = labels_of(fit), []
     for mode in different_modes(fit):
-        leverage_values = leverages(to_host(fit.factors[mode]))
+        leverage_values = leverages(to_host(fit.tensor.factors[mode]))
         sizes = root_mean_squares(entries, mode)
         large = _largest(leverage_values, LARGE * float(np.mean(leverage_values)))
         poor = _largest(sizes, LARGE * float(np.median(sizes))) if fit.relative_error > ROUNDING else []
@@ -245,7 +245,7 @@ def sign_advice(fit: Factorization, residual: np.ndarray) -> list[str]:
     """Return the advice to constrain factors to be non-negative, if the data are and the factors are not."""
     if fit.constraints is not None:
         return []
-    factors = [to_host(factor) for factor in fit.factors]
+    factors = [to_host(factor) for factor in fit.tensor.factors]
     if np.nanmin(residual + to_host(fit.to_tensor())) < 0:
         return []
     if all(np.min(factor) >= -NEGATIVE * np.max(np.abs(factor)) for factor in factors):

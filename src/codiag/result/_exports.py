@@ -78,7 +78,7 @@ def fit_html(fit: Factorization) -> str:
     for mode in [0] if fit.symmetric else range(len(fit.shape)):
         name = "all modes" if fit.symmetric else labels.names[mode]
         index = labels.index(mode, fit.shape[mode])
-        peaks = index[np.argmax(np.abs(to_host(fit.factors[mode])), axis=0)]
+        peaks = index[np.argmax(np.abs(to_host(fit.tensor.factors[mode])), axis=0)]
         columns[f"{name}: largest at"] = peaks.astype(str) if peaks.dtype.kind in "mM" else peaks.tolist()
         if errors is not None:
             columns[f"{name}: standard error"] = [f"{error:.2g}" for error in errors[mode]]

@@ -132,7 +132,7 @@ class Factorization:
 
     @cached_property
     def tensor(self) -> FactoredTensor:
-        """The fit as a tensor whose entries are not formed.
+        """The fit as a tensor whose entries are not formed, with zeros in rows that were never observed.
 
         See Also
         --------
@@ -146,7 +146,10 @@ class Factorization:
         >>> round(fit.tensor.squared_norm(), 6)
         60.0
         """
-        return FactoredTensor(self.weights, self.factors, symmetric=self.symmetric)
+        known = [_without_nan(factor) for factor in (self.factors[:1] if self.symmetric else self.factors)]
+        return FactoredTensor(
+            self.weights, known * (len(self.factors) if self.symmetric else 1), symmetric=self.symmetric
+        )
 
     @cached_property
     def noise(self) -> float:
@@ -185,7 +188,8 @@ class Factorization:
         factors; orthogonal columns move together. Weights of entries are taken to be inversely proportional to the
         variance of their noise, and the strength of a ridge to be the variance of the noise over that of the entries of
         the factor, so that what a ridge shrinks counts as uncertain. Factors with rows for which too little was
-        observed have infinite errors; `diagnose` names these rows. All this takes a matrix with as many rows as there
+        observed have infinite errors; `diagnose` names these rows. Rows that were never observed are NaN, as in the
+        factors, and do not count. All this takes a matrix with as many rows as there
         are free unknowns; where these are more than 3000, errors are NaN.
 
         See Also
@@ -398,7 +402,7 @@ class Factorization:
         >>> np.allclose(codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_tensor(), 1)
         True
         """
-        return self.tensor.to_dense()
+        return FactoredTensor(self.weights, self.factors, symmetric=self.symmetric).to_dense()
 
     def to_xarray(self) -> Any:
         """Return weights and factors as labelled arrays.
@@ -590,6 +594,12 @@ class Factorization:
     def _sizes(self) -> str:
         names = [""] * len(self.shape) if self.labels is None else [f" {visible(name)}" for name in self.labels.names]
         return " x ".join(f"{size}{name}" for size, name in zip(self.shape, names, strict=True))
+
+
+def _without_nan(factor: Array) -> Array:
+    """Return a factor with zeros in place of rows that were never observed."""
+    xp = array_namespace(factor)
+    return xp.where(xp.isnan(factor), xp.zeros_like(factor), factor)
 
 
 def _copied(array: Array) -> Array:

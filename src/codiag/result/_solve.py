@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -117,12 +118,12 @@ of cosines of -0.85, the value at which chemometrics calls a solution degenerate
 
 def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
     """Return the components of an estimate in their final form, with their error."""
-    objective = LeastSquares(problem)
-    components = canonical(estimate.components, problem)
+    objective, unobserved = LeastSquares(problem), problem.unobserved_rows()
+    components = canonical(_with_rows(estimate.components, unobserved, 0.0), problem)
     relative_error = math.sqrt(_distance(objective, estimate, components) / objective.squared_norm)
     return Factorization(
         weights=components.weights,
-        factors=components.factors,
+        factors=_with_rows(components, unobserved, math.nan).factors,
         relative_error=relative_error,
         norm=math.sqrt(objective.squared_norm / problem.data.mean_weight),
         converged=bool(estimate.converged),
@@ -134,6 +135,18 @@ def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
         constraints=problem.constraints,
         labels=problem.labels,
     )
+
+
+def _with_rows(components: FactoredTensor, rows: Sequence[np.ndarray], value: float) -> FactoredTensor:
+    """Return components with the same value in some rows of the factors."""
+    if not any(chosen.any() for chosen in rows):
+        return components
+
+    def changed(factor: Array, mode: int) -> Array:
+        chosen = like(rows[mode].astype(np.float64), factor)[:, None] > 0
+        return array_namespace(factor).where(chosen, array_namespace(factor).full_like(factor, value), factor)
+
+    return components.changed(changed)
 
 
 def _distance(objective: LeastSquares, estimate: Estimate, components: FactoredTensor) -> float:
@@ -225,7 +238,7 @@ def whole_norm(fit: Factorization) -> float:
 
 def congruences(fit: Factorization) -> np.ndarray:
     """Return the products of the cosines between components over all modes (rank, rank), signed by their weights."""
-    factors = [to_host(factor).astype(np.float64, copy=False) for factor in fit.factors]
+    factors = [to_host(factor).astype(np.float64, copy=False) for factor in fit.tensor.factors]
     weights = to_host(fit.weights).astype(np.float64)
     return np.prod([factor.T @ factor for factor in factors], axis=0) * np.sign(np.outer(weights, weights))
 

@@ -67,7 +67,7 @@ def explained_share(fit: Factorization, new: Any) -> float:
     """Return the share of the squares of new samples along the first mode, as observed, that components explain."""
     tensor, entries = samples = Samples.of(fit, new, 0, None)
     reference = tensor.reference
-    others = [like(to_host(factor), reference) for factor in fit.factors[1:]]
+    others = [like(to_host(factor), reference) for factor in fit.tensor.factors[1:]]
     ones = like(np.ones(fit.rank), reference)
     fitted = FactoredTensor(ones, [coefficients(fit, samples, 0), *others], symmetric=False)
     residual = tensor.squared_distance(ones, fitted.factors) if entries is None else entries.distance(fitted)
@@ -87,7 +87,7 @@ def sizes_of_others(fit: Factorization, mode: int) -> np.ndarray | None:
     constraint_of_mode = constraints[mode]
     total = np.abs(to_host(fit.weights).astype(np.float64))
     sizes, strengths = total, []
-    for factor, constraint in zip(fit.factors, constraints, strict=True):
+    for factor, constraint in zip(fit.tensor.factors, constraints, strict=True):
         if constraint is not None and constraint.is_fixed:
             sizes = sizes / fixed_sizes(to_host(factor), constraint)
         else:
@@ -110,7 +110,7 @@ def _equations(fit: Factorization, samples: Samples, mode: int) -> tuple[Array, 
     """Return the normal equations of the coefficients: one Gram matrix for all samples, or one for each."""
     tensor, entries = samples
     reference = double(tensor.reference)
-    factors = [like(to_host(factor).astype(np.float64), reference) for factor in fit.factors]
+    factors = [like(to_host(factor).astype(np.float64), reference) for factor in fit.tensor.factors]
     factors[mode] = like(np.zeros((tensor.shape[mode], fit.rank)), reference)
     if entries is not None:
         return entries.row_grams(factors, mode), entries.row_products(factors, mode)

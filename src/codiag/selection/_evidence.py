@@ -283,7 +283,7 @@ def _part(problem: Problem, rows: Mapping[int, np.ndarray]) -> Problem | None:
 def _congruence(first_fit: Factorization, second_fit: Factorization, mode: int) -> float:
     """Return the geometric mean over modes of the cosines between components, for the pair that differs most."""
     shared = [other for other in range(len(first_fit.factors)) if other != mode]
-    first, second = ([to_host(fit.factors[other]) for other in shared] for fit in (first_fit, second_fit))
+    first, second = ([to_host(fit.tensor.factors[other]) for other in shared] for fit in (first_fit, second_fit))
     matched = match_components(first, second).factors
     cosines = [np.abs(np.sum(to_host(a) * to_host(b), axis=0)) for a, b in zip(matched, second, strict=True)]
     return float(np.min(np.prod(cosines, axis=0)) ** (1 / len(shared)))
@@ -318,7 +318,7 @@ def _prediction_error(
 ) -> float:
     """Return the squared distance of a block from what factors predict, with the scores of its rows from others."""
     mode, other = modes
-    factors: list[Array] = list(fit.factors)
+    factors: list[Array] = list(fit.tensor.factors)
     inside, outside = (pick(factors[other], chosen, 0) for chosen in columns)
     xp = array_namespace(inside)
     factors[mode] = xp.ones((seen.tensor.shape[mode], fit.rank), dtype=inside.dtype)

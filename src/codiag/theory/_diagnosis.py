@@ -133,7 +133,7 @@ def diagnose(fit: Factorization) -> Diagnosis:
     """
     if not (hasattr(fit, "standard_errors") and hasattr(fit, "factors")):
         raise TypeError(f"fit must be a Factorization, what codiag.factorize returns; got {type(fit).__name__}")
-    factors = [to_host(factor).astype(np.float64, copy=False) for factor in fit.factors]
+    factors = [to_host(factor).astype(np.float64, copy=False) for factor in fit.tensor.factors]
     weights = to_host(fit.weights).astype(np.float64)
     cosines = congruences(fit)
     errors = _errors(fit)
@@ -235,7 +235,7 @@ def _reason(
     if math.isnan(error):
         return "there are too many unknowns"
     if any(fit.sensitivity.undetermined) and math.isinf(error):
-        return f"too few entries were observed of {_named_rows(fit)}"
+        return f"too few entries were observed of {_named_rows(fit, fit.sensitivity.undetermined)}"
     if fit.noise * math.sqrt(max(fit.shape)) / max(weights[i], 1e-300) > error / 2:
         return f"its weight {weights[i]:.3g} is small beside the noise {fit.noise:.3g} in the entries"
     if likeness[twin] > 0.5:
@@ -278,9 +278,12 @@ def _advice(
             f"The residual is not white noise: its strongest direction holds {fit.residual_excess:.2g} times what "
             f"noise would leave in any. Components may be missing{more}, or the noise is unequal."
         )
+    unobserved = [np.flatnonzero(np.isnan(to_host(factor)).any(axis=1)) for factor in fit.factors]
+    if any(rows.size for rows in unobserved):
+        sentences.append(f"Nothing was observed of {_named_rows(fit, unobserved)}: NaN, and the rest as without it.")
     if any(fit.sensitivity.undetermined):
         sentences.append(
-            f"Too few entries were observed of {_named_rows(fit)}: their rows could be "
+            f"Too few entries were observed of {_named_rows(fit, fit.sensitivity.undetermined)}: their rows could be "
             "anything, and the factors with them. Leave these slices out, or keep the rows small by constraints=Ridge("
             "strength), the variance of the noise over that of the factors' entries."
         )
@@ -298,11 +301,11 @@ def _listed(components: tuple[int, ...]) -> str:
     return ", ".join(str(i) for i in components[:-1]) + f" and {components[-1]}"
 
 
-def _named_rows(fit: Factorization) -> str:
-    """Return modes with their rows that are not determined, in words and the labels of the data, up to ten of each."""
+def _named_rows(fit: Factorization, rows_of_modes: Sequence[Sequence[int]]) -> str:
+    """Return modes with some of their rows, in words and the labels of the data, up to ten of each."""
     parts = []
-    for mode, rows in enumerate(fit.sensitivity.undetermined):
-        if rows:
+    for mode, rows in enumerate(rows_of_modes):
+        if len(rows) > 0:
             more = f" and {len(rows) - 10} more" if len(rows) > 10 else ""
             noun = "row" if len(rows) == 1 else "rows"
             name, names = f"mode {mode}", np.arange(fit.shape[mode])

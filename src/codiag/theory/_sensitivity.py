@@ -65,9 +65,14 @@ class Sensitivity:
     @cached_property
     def factors(self) -> np.ndarray:
         r"""The same of columns, :math:`(E\|\delta a_{mi}\|^2)^{1/2}`, shape (n_modes, rank)."""
-        squares = np.stack([np.sum(errors**2, axis=0) for errors in self.entries])
+        squares = np.stack([_sum_of_known(errors**2) for errors in self.entries])
         infinite = np.stack([np.any(np.isinf(errors), axis=0) for errors in self.entries])
         return np.where(infinite, np.inf, np.sqrt(squares))
+
+
+def _sum_of_known(squares: np.ndarray) -> np.ndarray:
+    """Return sums over the rows that are numbers; NaN if none is."""
+    return np.where(np.all(np.isnan(squares), axis=0), np.nan, np.nansum(squares, axis=0))
 
 
 def noise_level(fit: Factorization) -> float:
@@ -225,6 +230,8 @@ def restricted_sensitivity(components: FactoredTensor, problem: Problem) -> Sens
         weights = np.abs(to_host(known.weights)) * relative
     loose = [unknowns.loose.ravel()[numbers] for numbers in unknowns.numbers]
     errors = tuple(np.where(is_loose, np.inf, known) for is_loose, known in zip(loose, entries, strict=True))
+    for of_mode, rows in zip(errors, problem.unobserved_rows(), strict=True):
+        of_mode[rows] = np.nan
     undetermined = tuple(tuple(np.flatnonzero(is_loose.any(axis=1)).tolist()) for is_loose in loose)
     return Sensitivity(errors, worth, n_parameters, undetermined, weights)
 
@@ -263,6 +270,9 @@ class Unknowns:
             grams = grams / mean
             free |= movable & (np.diagonal(grams, axis1=1, axis2=2) == 0)
             tied = _tied(objective, values.shape)
+            unobserved = objective.problem.unobserved_rows()
+            parts = [xp.ones_like(f) * like(rows[:, None], f) for f, rows in zip(factors, unobserved, strict=True)]
+            free &= to_host(layout.folded(parts, signed=False)) == 0
             loose = _loose(grams, free, ridges) & ~tied
         return cls(objective, point, values, free, ridges, loose, numbers)
 
