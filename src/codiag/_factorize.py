@@ -8,6 +8,7 @@ from typing import Any
 
 from codiag._arrays import Array, TensorLike
 from codiag._checks import ConvergenceWarning, Seed, explains_keywords
+from codiag._progress import progress_if
 from codiag.constraints import ConstraintsLike
 from codiag.methods import Method, as_method
 from codiag.problem import Problem, as_problem
@@ -24,6 +25,7 @@ def factorize(
     constraints: ConstraintsLike = None,
     observed: Array | None = None,
     seed: Seed = None,
+    progress: bool = False,
 ) -> Factorization:
     r"""Write a tensor as a sum of components, :math:`T \approx \sum_i w_i\, a_i \otimes b_i \otimes c_i`.
 
@@ -56,6 +58,8 @@ def factorize(
         Which entries were observed, or non-negative weights for them. By default all entries count equally.
     seed : int or numpy.random.Generator, optional
         The same seed gives the same answer, on every device.
+    progress : bool
+        Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two seconds.
 
     Returns
     -------
@@ -93,7 +97,8 @@ def factorize(
     (True, True)
     """
     problem = as_problem(tensor, rank, constraints=constraints, observed=observed, symmetric=symmetric)
-    fit, complaint = fitted(problem, method, seed)
+    with progress_if(progress, "factorizing"):
+        fit, complaint = fitted(problem, method, seed)
     if complaint is not None:
         warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
     return fit

@@ -12,10 +12,11 @@ import numpy as np
 from codiag._arrays import Array, TensorLike
 from codiag._checks import ConvergenceWarning, Seed, as_number, check_seed, explains_keywords
 from codiag._factorize import fitted
+from codiag._progress import progress_if
 from codiag.constraints import ConstraintsLike
 from codiag.labels import Labelled
 from codiag.methods import Method, as_method
-from codiag.problem import Problem, as_problem
+from codiag.problem import Problem, as_problem, logger
 from codiag.result import Factorization
 
 NAMED = 10
@@ -75,6 +76,7 @@ def factorize_each(
     observed: Array | Sequence[Array] | None = None,
     seed: Seed = None,
     n_jobs: int | None = None,
+    progress: bool = False,
 ) -> list[Factorization]:
     """Factorize each of many tensors: what a loop over `factorize` gives, with one warning and on all cores.
 
@@ -100,6 +102,8 @@ def factorize_each(
     n_jobs : int, optional
         Number of processes, -1 for as many as there are cores. By default one, or what a ``joblib.parallel_config``
         around the call says. Small tensors are fitted on one thread of linear algebra each; see `factorize`.
+    progress : bool
+        Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two seconds.
 
     Returns
     -------
@@ -133,16 +137,17 @@ def factorize_each(
     if n_jobs is not None and (not isinstance(n_jobs, int | np.integer) or isinstance(n_jobs, bool) or n_jobs == 0):
         raise ValueError(f"n_jobs must be an integer other than 0, such as -1 for all cores, or None; got {n_jobs!r}")
     given = _Given(tensors, rank)
-    ends = Parallel(n_jobs=n_jobs)(
-        delayed(_fitted)(
-            tensor,
-            {"rank": its_rank, "constraints": constraints, "symmetric": symmetric}
-            | {"observed": _observed_of(observed, tensor, index)},
-            strategy,
-            np.random.SeedSequence(entropy, spawn_key=(index,)),
+    with progress_if(progress, "factorizing tensors"):
+        ends = Parallel(n_jobs=n_jobs)(
+            delayed(_fitted)(
+                tensor,
+                {"rank": its_rank, "constraints": constraints, "symmetric": symmetric}
+                | {"observed": _observed_of(observed, tensor, index)},
+                strategy,
+                np.random.SeedSequence(entropy, spawn_key=(index,)),
+            )
+            for index, (tensor, its_rank) in enumerate(given)
         )
-        for index, (tensor, its_rank) in enumerate(given)
-    )
     if given.error is not None:
         raise given.error
     failures = {index: end for index, end in enumerate(ends) if isinstance(end, _Refusal)}
@@ -191,6 +196,7 @@ class _Given:
                     "rank must be an integer or 'auto', or one of these for each tensor; it may be left out only for "
                     f"codiag.Problem objects, and tensors[{count - 1}] is of type {type(tensor).__name__}"
                 )
+            logger.info("tensor %d", count - 1)
             yield tensor, rank
         if not self._one_for_all:
             _check_number("more", not list(itertools.islice(self._ranks, 1)), f"{count} tensors")

@@ -7,29 +7,23 @@ in backquotes, as ``name=value``, or after "leave".
 from __future__ import annotations
 
 import inspect
-import logging
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Column
 from typer.models import OptionInfo
 
+from codiag._progress import Passes, progress_bar
 from codiag._text import visible
-from codiag.tensors import is_large
 
 out = Console()
 err = Console(stderr=True)
 
-READS = 4
-"""Passes over a large tensor that a fit takes if its components explain it; other tensors take more."""
 FILE = "path"
 """The argument of functions that is no option, but the file to be read."""
 SUBJECT = re.compile(r"(?P<before>^|: )(?P<names>(?:\w+, )*(?:\w+ and )?\w+)(?= (?:must|needs?|names?|says?|is|are)\b)")
@@ -130,65 +124,6 @@ def _yes(options: Mapping[str, str], name: str) -> str:
     return options.get(name, name).partition("/")[0]
 
 
-@contextmanager
-def progress(message: str) -> Iterator[Passes]:
+def progress(message: str) -> AbstractContextManager[Passes]:
     """Show progress on a terminal: the stages that methods log, and a bar of the passes over a large tensor."""
-    detail = TextColumn("[dim]{task.fields[detail]}", table_column=Column(no_wrap=True, overflow="ellipsis"))
-    doing, passes_done = TextColumn("{task.description}"), TextColumn("{task.fields[passes]}")
-    columns = (SpinnerColumn(), doing, BarColumn(24), TimeElapsedColumn(), passes_done, detail)
-    display = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
-    with display if err.is_terminal else nullcontext():  # some versions of rich end a line that they have not begun
-        task = display.add_task(message, total=None, passes="", detail="")
-        passes = Passes(display, task)
-        handlers: dict[str, logging.Handler] = {"codiag": Stages(display, task), "codiag.reads": passes}
-        loggers = {name: logging.getLogger(name) for name in handlers}
-        levels = {name: logger.level for name, logger in loggers.items()}
-        for name, logger in loggers.items():
-            logger.addHandler(handlers[name])
-            logger.setLevel(handlers[name].level)
-        try:
-            yield passes
-        finally:
-            for name, logger in loggers.items():
-                logger.removeHandler(handlers[name])
-                logger.setLevel(levels[name])
-
-
-class Stages(logging.Handler):
-    """Shows beside the bar the last stage that is done."""
-
-    def __init__(self, display: Progress, task: TaskID) -> None:
-        super().__init__(logging.INFO)
-        self._display, self._task = display, task
-
-    def emit(self, record: logging.LogRecord) -> None:
-        message = record.getMessage()
-        self._display.update(self._task, detail=shown(message.split(", objective ")[0]))
-
-
-class Passes(logging.Handler):
-    """Shows the share of the usual number of passes over a large tensor that is done, then the number of the pass."""
-
-    def __init__(self, display: Progress, task: TaskID) -> None:
-        super().__init__(logging.DEBUG)
-        self._display, self._task = display, task
-        self._shape: tuple[int, ...] | None = None
-        self._n_done = 0
-
-    def over(self, shape: Sequence[int]) -> None:
-        """Count passes over a tensor of this shape alone, not over its cores and chunks; a small one has no bar."""
-        self._shape = tuple(shape) if is_large(shape) else None
-
-    def doing(self, message: str) -> None:
-        """Show what is being done."""
-        self._display.update(self._task, description=message, detail="")
-
-    def emit(self, record: logging.LogRecord) -> None:
-        shape, part, n_parts = (getattr(record, name) for name in ("shape", "part", "n_parts"))
-        if shape != self._shape:
-            return
-        done = self._n_done + part / n_parts
-        self._n_done += part == n_parts
-        number, total = math.ceil(done), max(READS, math.floor(done) + 1)  # above `done`: work goes on
-        words = f"pass {number} of {READS}" if number <= READS else f"pass {number}"
-        self._display.update(self._task, completed=done, total=total, passes=words)
+    return progress_bar(message, err)

@@ -181,7 +181,7 @@ class Equations:
         return [move[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
     def _directly(self, right: np.ndarray, sizes: list[int], damping: float) -> np.ndarray:
-        chosen = slice(None) if self._free is None else np.flatnonzero(self._free)
+        chosen = np.arange(right.size) if self._free is None else np.flatnonzero(self._free)
         if self._matrix is None:
             self._matrix = self._lower_matrix(sizes)
             self._matrix = self._matrix if self._free is None else self._matrix[np.ix_(chosen, chosen)]

@@ -28,9 +28,13 @@ class Auto(Method):
     should explain more than any rank-one term of noise. Otherwise components are swapped: the strongest term of the
     residual is added, all are refitted, and the component that the others make superfluous is removed. If components
     remain that explain hardly more than noise, further starts are random, until the lowest minimum has been reached
-    twice (three times if the residual is no noise); ``fit.stages`` counts them, and says if they disagreed. If the
-    components that stand out leave nothing but noise, the others are surplus: they are added one at a time, as the
-    largest terms of it.
+    three times; ``fit.stages`` counts them, and says if they disagreed. With constraints, missing entries, or less than
+    ten thousand entries, random starts come before swaps. If the components that stand out leave nothing but noise, the
+    others are surplus: they are added one at a time, as the largest terms of it.
+
+    Real data leaves more than noise, and then no residual says that the search may end. So all of it may take three
+    times the work for its first local minimum (`effort`), or a tenth of a second more; ``fit.stages`` and
+    ``fit.diagnose()`` say if it ended there.
 
     If the rank is larger than all modes but one, modes of tensors of higher order are taken together, or the rank-one
     matrices in the span of the slices are found by diagonalizing the equations that they satisfy (De Lathauwer 2006,
@@ -66,7 +70,7 @@ class Auto(Method):
         Time after which the best fit so far is returned, which ``stages`` says, and ``converged`` as far as it is.
     monitor : callable, optional
         Called as ``monitor(components, relative_error)`` after every step of least squares on the core; True ends the
-        fit there.
+        fit there. With it, an interrupt by Ctrl-C returns the best fit so far.
 
     See Also
     --------
@@ -113,9 +117,15 @@ class Auto(Method):
         return self.monitor is not None or any(start.factors is not None for start in self.starts or ())
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
-        bounds = {"effort": self.effort, "max_seconds": self.max_seconds}
-        limits = Limits(self.max_sweeps, self.tol)
-        return Search(self.starts, self.max_starts, limits=limits, monitor=self.monitor, **bounds).run(problem, rng)
+        search = Search(
+            self.starts,
+            self.max_starts,
+            limits=Limits(self.max_sweeps, self.tol),
+            monitor=self.monitor,
+            effort=self.effort,
+            max_seconds=self.max_seconds,
+        )
+        return search.run(problem, rng)
 
 
 METHODS: dict[str, Method] = {

@@ -75,7 +75,7 @@ def match_components(estimate: Factors, truth: Factors) -> Matching:
     >>> codiag.match_components(-truth[:, [2, 0, 1]], truth).permutation.tolist()
     [1, 2, 0]
     """
-    estimates, truths = unit_factors(estimate, "estimate"), unit_factors(truth, "truth")
+    estimates, truths = _compared(estimate, truth)
     _check_shapes(estimates, truths)
     cosines = np.stack([true.T @ estimated for estimated, true in zip(estimates, truths, strict=True)])
     _, permutation = linear_sum_assignment(-np.prod(np.abs(cosines), axis=0))
@@ -111,7 +111,7 @@ def factor_error(estimate: Factors, truth: Factors) -> float:
     0.0
     """
     matched = match_components(estimate, truth).factors
-    pairs = zip(matched, unit_factors(truth, "truth"), strict=True)
+    pairs = zip(matched, _compared(estimate, truth)[1], strict=True)
     return float(np.mean([np.linalg.norm(estimated - true, axis=0) for estimated, true in pairs]))
 
 
@@ -145,7 +145,7 @@ def nearest_error(estimate: Factors, truth: Factors) -> float:
     >>> round(nearest_error(estimate, truth), 2), round(codiag.factor_error(estimate, truth), 2)
     (0.05, 0.67)
     """
-    estimates, truths = unit_factors(estimate, "estimate"), unit_factors(truth, "truth")
+    estimates, truths = _compared(estimate, truth)
     _check_shapes(estimates, truths)
     return float(np.mean([_nearest_distances(*pair) for pair in zip(estimates, truths, strict=True)]))
 
@@ -250,10 +250,25 @@ def _nearest_distances(estimate: np.ndarray, truth: np.ndarray) -> np.ndarray:
     return np.linalg.norm(estimate[:, nearest] * signs - truth, axis=0)
 
 
+def _compared(estimate: Factors, truth: Factors) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return both with unit columns, without rows that are NaN in one of them: those that were never observed."""
+    both = [_on_host(factors, name) for factors, name in ((estimate, "estimate"), (truth, "truth"))]
+    for mode, pair in enumerate(zip(*both, strict=False)):
+        if pair[0].ndim == pair[1].ndim == 2 and pair[0].shape[0] == pair[1].shape[0]:
+            known = ~np.any([np.all(np.isnan(array), axis=1) for array in pair], axis=0)
+            for arrays, array in zip(both, pair, strict=True):
+                arrays[mode] = array[known] if known.any() else array
+    return unit_factors(both[0], "estimate"), unit_factors(both[1], "truth")
+
+
+def _on_host(factors: Factors, name: str) -> list[np.ndarray]:
+    raw = [as_real_array(array, name, "compare real and imaginary parts separately") for array in _modes(factors)]
+    return [to_host(array).astype(np.float64) for array in raw]
+
+
 def unit_factors(factors: Factors, name: str) -> list[np.ndarray]:
     """Return the factors of each mode with unit columns, on the host; errors call them `name`. Zero columns stay."""
-    raw = [as_real_array(array, name, "compare real and imaginary parts separately") for array in _modes(factors)]
-    arrays = [to_host(array).astype(np.float64) for array in raw]
+    arrays = _on_host(factors, name)
     if len({array.shape[1:] for array in arrays}) > 1:
         shapes = ", ".join(str(array.shape) for array in arrays)
         raise ValueError(f"{name} must have one number of components in all modes; got factors of shape {shapes}")

@@ -80,8 +80,15 @@ class Search:
     max_seconds: float | None = None
 
     def run(self, problem: Problem, rng: np.random.Generator) -> Estimate:
-        """Solve a problem."""
-        return _Run(self, problem, rng).solve()
+        """Solve a problem; with a monitor, an interrupt of the user returns the best components that it was shown."""
+        run = _Run(self, problem, rng)
+        try:
+            return run.solve()
+        except KeyboardInterrupt:
+            best = run.interrupted()
+            if best is None:
+                raise
+            return best
 
 
 class Watch:
@@ -91,6 +98,7 @@ class Watch:
         self._monitor, self._objective = monitor, LeastSquares(problem)
         self.space: Reduction | None = None
         self.stopped = False
+        self.best: tuple[float, FactoredTensor] | None = None
 
     @classmethod
     def on_whole(cls, monitor: Monitor, problem: Problem) -> Watch:
@@ -107,6 +115,7 @@ class Watch:
                 error = math.sqrt((max(total - inside, 0.0) + 2 * objective) / total)
             else:  # the objective may hold ridges
                 error = self._objective.relative_error(whole)
+            self.best = (error, whole) if self.best is None or error < self.best[0] else self.best
             self.stopped = self._monitor(whole, error) is True
         return self.stopped
 
@@ -157,6 +166,14 @@ class _Run:
         constrained or entries missing, and from that of small tensors of any kind; then random starts cost less.
         """
         return bool(self._problem.required_features) or is_small(self._problem.tensor.shape)
+
+    def interrupted(self) -> Estimate | None:
+        """Return the best components that a monitor was shown, if there is one."""
+        if self._watch.best is None:
+            return None
+        error, components = self._watch.best
+        self._log.add("interrupted: the best so far", 0, error, in_doubt=True)
+        return Estimate(components, self._log.stages, False)
 
     def _components(self) -> Iterator[FactoredTensor]:
         """Yield the components of all starts in the coordinates of the space; given ones are those of the tensor."""

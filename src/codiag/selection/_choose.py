@@ -10,6 +10,7 @@ import numpy as np
 
 from codiag._arrays import Array, TensorLike
 from codiag._checks import Seed, as_generator, as_number, explains_keywords
+from codiag._progress import progress_if
 from codiag.constraints import ConstraintsLike
 from codiag.methods import as_method
 from codiag.problem import Problem, as_problem
@@ -30,6 +31,7 @@ def choose_rank(
     observed: Array | None = None,
     symmetric: bool | Sequence[int] | None = None,
     seed: Seed = None,
+    progress: bool = False,
 ) -> RankChoice:
     r"""Find the number of components that a tensor supports, and say why.
 
@@ -77,6 +79,8 @@ def choose_rank(
         Whether all modes share one factor, or which of them do, as in `codiag.factorize`.
     seed : int or numpy.random.Generator, optional
         The same seed gives the same answer.
+    progress : bool
+        Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two seconds.
 
     Returns
     -------
@@ -108,7 +112,8 @@ def choose_rank(
     wanted = _checked(ranks)
     rank = None if isinstance(tensor, Problem) else "auto"
     problem = as_problem(tensor, rank, constraints=constraints, observed=observed, symmetric=symmetric)
-    return choose(problem, wanted, as_generator(seed, apart=True))
+    with progress_if(progress, "choosing the rank"):
+        return choose(problem, wanted, as_generator(seed, apart=True))
 
 
 def choose(problem: Problem, ranks: Sequence[int], rng: np.random.Generator) -> RankChoice:

@@ -19,7 +19,7 @@ from codiag.least_squares import (
     Limits,
     minimize,
 )
-from codiag.problem import Budget, Estimate, Log, Problem
+from codiag.problem import Budget, Estimate, Log, Problem, logger
 from codiag.reduction import Reduction, reduce
 from codiag.result import Factorization, as_factorization, cancelling_pairs, canonical, congruences, whole_norm
 from codiag.search import End, explore, finish
@@ -91,6 +91,7 @@ def scan(problem: Problem, ranks: Sequence[int], rng: np.random.Generator, *, po
         n_swaps = MAX_SWAPS if polish and not is_noise else 0  # only noise is left to be swapped for
         end = explore(space.problem, starts, rng, max_starts=MAX_STARTS, max_swaps=n_swaps, limits=limits)
         scanned.ends[rank] = end
+        logger.info("rank %d", rank)
         fit = _on_tensor(problem.with_rank(rank), space, end, limits if polish else None)
         scanned.fits[rank] = fit
         is_over = is_over or (is_noise and not is_sound(fit, below))

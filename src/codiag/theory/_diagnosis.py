@@ -278,8 +278,8 @@ def _advice(
             f"The residual is not white noise: its strongest direction holds {fit.residual_excess:.2g} times what "
             f"noise would leave in any. Components may be missing{more}, or the noise is unequal."
         )
-    unobserved = [np.flatnonzero(np.isnan(to_host(factor)).any(axis=1)) for factor in fit.factors]
-    if any(rows.size for rows in unobserved):
+    unobserved = [np.flatnonzero(np.isnan(to_host(factor)).any(axis=1)).tolist() for factor in fit.factors]
+    if any(unobserved):
         sentences.append(f"Nothing was observed of {_named_rows(fit, unobserved)}: NaN, and the rest as without it.")
     if any(fit.sensitivity.undetermined):
         sentences.append(
