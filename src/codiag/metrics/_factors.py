@@ -258,7 +258,7 @@ def _compared(estimate: Factors, truth: Factors) -> tuple[list[np.ndarray], list
             known = ~np.any([np.all(np.isnan(array), axis=1) for array in pair], axis=0)
             for arrays, array in zip(both, pair, strict=True):
                 arrays[mode] = array[known] if known.any() else array
-    return unit_factors(both[0], "estimate"), unit_factors(both[1], "truth")
+    return _unit(both[0], "estimate"), _unit(both[1], "truth")
 
 
 def _on_host(factors: Factors, name: str) -> list[np.ndarray]:
@@ -268,7 +268,10 @@ def _on_host(factors: Factors, name: str) -> list[np.ndarray]:
 
 def unit_factors(factors: Factors, name: str) -> list[np.ndarray]:
     """Return the factors of each mode with unit columns, on the host; errors call them `name`. Zero columns stay."""
-    arrays = _on_host(factors, name)
+    return _unit(_on_host(factors, name), name)
+
+
+def _unit(arrays: list[np.ndarray], name: str) -> list[np.ndarray]:
     if len({array.shape[1:] for array in arrays}) > 1:
         shapes = ", ".join(str(array.shape) for array in arrays)
         raise ValueError(f"{name} must have one number of components in all modes; got factors of shape {shapes}")
