@@ -163,9 +163,9 @@ class _Run:
         """Whether swaps are tried on the lowest end only, after all starts.
 
         A diagonalization misses single components, which swaps mend at once. It is far from the minimum if factors are
-        constrained or entries missing, and from that of small tensors of any kind; then random starts cost less.
+        constrained or entries missing; then random starts cost less.
         """
-        return bool(self._problem.required_features) or is_small(self._problem.tensor.shape)
+        return bool(self._problem.required_features)
 
     def interrupted(self) -> Estimate | None:
         """Return the best components that a monitor was shown, if there is one."""
@@ -220,7 +220,8 @@ class _Run:
             if surplus is not None:
                 return surplus
         best = lowest(self._ends)
-        if not is_enough(self._ends):
+        n_starts = self._search.max_starts if is_small(self._problem.tensor.shape) else 1  # they cost milliseconds
+        if not is_enough(self._ends, n_starts):
             return None
         estimate = self._finish(best)
         if estimate.converged or is_large(self._problem.tensor.shape) or best.has_surplus:
@@ -325,12 +326,12 @@ def n_meetings(ends: Sequence[End]) -> int:
     return sum(end.objective <= highest for end in ends)
 
 
-def is_enough(ends: Sequence[End]) -> bool:
+def is_enough(ends: Sequence[End], n_starts: int = 1) -> bool:
     """Return whether a further start would hardly end lower.
 
     That is so if the fit is exact; if its residual is noise and few components are weak; or if enough starts have
-    ended at the lowest minimum. If parameters are more than half of the entries, anything looks like noise, and only
-    the last counts.
+    ended at the lowest minimum, of `n_starts` at least. If parameters are more than half of the entries, anything looks
+    like noise, and only the last counts.
     """
     best = lowest(ends)
     problem = best.problem
@@ -341,4 +342,4 @@ def is_enough(ends: Sequence[End]) -> bool:
     n_allowed = 0 if must_be_clear else max(1, int(FEW * problem.rank))
     if best.is_noise and not fits_anything and len(best.weak) <= n_allowed:
         return True
-    return n_meetings(ends) >= MEETINGS
+    return len(ends) >= n_starts and n_meetings(ends) >= MEETINGS
