@@ -248,7 +248,7 @@ def descend(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> O
     n_sweeps, n_refused, price = 0, 0, step_seconds(problem)
     arrived = state.objective <= floor
     while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
-        if limits.budget is not None and limits.budget.spend(price):
+        if limits.budget is not None and limits.budget.spend(price) and n_sweeps > 0:
             break
         move, promised = steps.step(state, damping.value, limits.max_products)
         path.add(state.point, move)

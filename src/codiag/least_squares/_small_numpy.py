@@ -173,6 +173,8 @@ class Equations:
         """Return the step inside of the ranges, mode by mode: solved for directly, or by conjugate gradients."""
         sizes = [part.shape[0] for part in slopes]
         n_unknowns = sum(sizes) * self.point.shape[1] if self._free is None else int(np.count_nonzero(self._free))
+        if n_unknowns == 0:
+            return [np.zeros_like(part) for part in slopes]
         if n_unknowns > DIRECT_UNKNOWNS:
             return self._iteratively(slopes, sizes, damping, total, max_products)
         right = -(slopes[0] if len(slopes) == 1 else np.concatenate(slopes)).reshape(-1)

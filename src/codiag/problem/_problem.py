@@ -483,6 +483,23 @@ class Problem(FormerAttributes):
         mask = np.ones(self.tensor.shape, dtype=bool) if self.observed is None else to_host(self.observed) > 0
         return mask & self.tensor.stored_mask() if self.tensor.is_partial else mask
 
+    @property
+    def is_one_sided(self) -> bool:
+        """Whether the columns of some factor may have one sign only.
+
+        See Also
+        --------
+        codiag.constraints.NonNegative : A constraint of that kind.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 4, 5)), 1, constraints="nonnegative").is_one_sided
+        True
+        """
+        return any(rule is not None and rule.is_one_sided for rule in self.constraints or ())
+
     def unobserved_rows(self) -> list[np.ndarray]:
         """Return which rows of the factors nothing is known about.
 

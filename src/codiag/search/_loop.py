@@ -162,10 +162,10 @@ class _Run:
     def _swaps_last(self) -> bool:
         """Whether swaps are tried on the lowest end only, after all starts.
 
-        A diagonalization misses single components, which swaps mend at once. It is far from the minimum if factors are
-        constrained or entries missing; then random starts cost less.
+        A start without constraints misses single components, which swaps mend at once. If signs are constrained, it is
+        far from the minimum, and random starts cost less.
         """
-        return bool(self._problem.required_features)
+        return self._problem.is_one_sided
 
     def interrupted(self) -> Estimate | None:
         """Return the best components that a monitor was shown, if there is one."""

@@ -38,4 +38,6 @@ def default_starts(problem: Problem) -> Sequence[Start]:
     if problem.shared and assign_roles(problem.tensor.shape, problem.rank) is None:
         return (Grown(), Random())
     is_mostly_observed = 2 * problem.n_observed > math.prod(problem.tensor.shape)
-    return (Filled(), Random()) if is_mostly_observed else (Grown(), Filled(), Random())
+    if is_mostly_observed and problem.is_one_sided:
+        return (Filled(), Random())
+    return (Filled(), Grown(), Random()) if is_mostly_observed else (Grown(), Filled(), Random())

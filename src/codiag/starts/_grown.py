@@ -11,25 +11,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codiag.least_squares import BRIEF, LeastSquares, distinct_terms, minimize
+from codiag.least_squares import BRIEF, LeastSquares, Limits, distinct_terms, minimize
 from codiag.problem import Log, Problem
 from codiag.starts._start import Start
 from codiag.tensors import FactoredTensor, Tensor
 
 
 class Grown(Start):
-    """The strongest rank-one term of the residual is added, and all components refitted, until there are enough."""
+    """The strongest rank-one term of the residual is added, and all components refitted, until there are enough.
+
+    After the first time, one of the strongest terms is drawn at random.
+    """
 
     def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
-        residual: Tensor = problem.tensor
-        components, limits = None, replace(BRIEF, budget=log.budget)
-        for rank in range(1, problem.rank + 1):
-            term = distinct_terms(residual, 1, problem.constraints)[0]
-            start = term if components is None else components.joined(term)
-            components = minimize(problem.with_rank(rank), start, limits).components
-            residual = LeastSquares(problem).residual(components)
-        if components is not None:
-            yield components
+        limits = replace(BRIEF, budget=log.budget)
+        yield _grown(problem, limits, None)
+        while True:
+            yield _grown(problem, limits, rng)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,3 +41,17 @@ class Extended(Start):
         while extended.rank < problem.rank:
             extended = extended.joined(distinct_terms(objective.residual(extended), 1, problem.constraints)[0])
         yield extended
+
+
+def _grown(problem: Problem, limits: Limits, rng: np.random.Generator | None) -> FactoredTensor:
+    """Return components that were added one after the other, all refitted after each."""
+    residual: Tensor = problem.tensor
+    components = None
+    for rank in range(1, problem.rank + 1):
+        terms = distinct_terms(residual, constraints=problem.constraints)
+        term = terms[0 if rng is None else int(rng.integers(len(terms)))]
+        start = term if components is None else components.joined(term)
+        components = minimize(problem.with_rank(rank), start, limits).components
+        residual = LeastSquares(problem).residual(components)
+    assert components is not None
+    return components

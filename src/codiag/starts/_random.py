@@ -44,7 +44,7 @@ def swept(problem: Problem, start: FactoredTensor) -> FactoredTensor:
 
     Far from a minimum they move further than Gauss-Newton steps, at the price of one step for two or three sweeps.
     """
-    if problem.symmetric is True or any(rule is not None and rule.is_one_sided for rule in problem.constraints or ()):
+    if problem.symmetric is True or problem.is_one_sided:
         return start
     objective = LeastSquares(problem.with_constraints(None))
     return alternate(objective, start, max_sweeps=BRIEF.max_sweeps, tol=BRIEF.tol).components

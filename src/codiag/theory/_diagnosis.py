@@ -288,9 +288,11 @@ def _advice(
             "strength), the variance of the noise over that of the factors' entries."
         )
     if in_doubt(fit):
+        is_over = any("out of budget" in stage.name for stage in fit.stages)
+        option = "effort=..." if is_over else "max_starts=..."
         sentences.append(
             "Starts ended at several minima, and too few at the lowest of them: there may be a lower one. Another "
-            f"seed or method=Auto(max_starts=...) searches on; {lower}, which may have fewer."
+            f"seed or method=Auto({option}) searches on; {lower}, which may have fewer."
         )
     if not fit.converged:
         sentences.append("The fit did not converge: another seed or a lower rank may tell more.")

@@ -1,0 +1,154 @@
+"""The work of a search is bounded, by what its first minimum took and by the clock, and says so."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import numpy as np
+import pytest
+
+import codiag
+from codiag.least_squares import LeastSquares, Limits, minimize
+from codiag.methods import Auto
+from codiag.problem import LEAST_SECONDS, Budget, Problem, step_seconds
+from codiag.search import End, local_minimum
+from codiag.tensors import FactoredTensor
+
+pytestmark = pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
+
+
+def misfit(shape=(22, 23, 24), seed=0):
+    """Return data that fits no model: a smooth random field, which always leaves more than noise."""
+    field = np.random.default_rng(seed).standard_normal(shape)
+    for axis in range(len(shape)):
+        field = np.cumsum(field, axis=axis)
+    return field - field.mean()
+
+
+def n_starts(fit):
+    return sum(stage.name.startswith("rough least squares") for stage in fit.stages)
+
+
+def test_a_budget_is_a_multiple_of_what_was_done_before():
+    budget = Budget(effort=3.0)
+    assert not budget.spend(10.0)
+    budget.start()
+    assert not budget.spend(19.9)
+    assert budget.spend(0.2)
+    budget.start()  # only the first minimum counts
+    assert budget.is_over
+    with budget.lifted():
+        assert not budget.spend(1e9)
+    assert budget.is_over
+
+
+def test_a_moment_is_always_granted():
+    budget = Budget(effort=3.0)
+    budget.start()
+    assert not budget.spend(0.9 * LEAST_SECONDS)
+    assert budget.spend(0.2 * LEAST_SECONDS)
+
+
+def test_steps_cost_more_on_larger_problems():
+    small, large = (step_seconds(Problem(np.ones((size,) * 3), 2)) for size in (5, 50))
+    assert small < large < step_seconds(Problem(np.ones((50,) * 3), 20))
+
+
+def test_more_effort_searches_on_and_less_says_so():
+    little, much = (codiag.factorize(misfit(), 3, method=Auto(effort=effort), seed=0) for effort in (1.0, 100.0))
+    assert n_starts(little) < n_starts(much)
+    assert much.relative_error <= little.relative_error * (1 + 1e-9)
+    assert any("out of budget" in stage.name and stage.in_doubt for stage in little.stages)
+    assert not any("out of budget" in stage.name for stage in much.stages)
+    assert "effort" in str(little.diagnose())
+
+
+def test_the_same_seed_gives_the_same_answer_however_busy_the_machine_is(monkeypatch):
+    """Work is counted, not measured."""
+    fits = [codiag.factorize(misfit(), 6, seed=0)]
+    clock = time.perf_counter
+    monkeypatch.setattr(time, "perf_counter", lambda: 1e3 * clock())
+    fits.append(codiag.factorize(misfit(), 6, seed=0))
+    np.testing.assert_array_equal(fits[0].weights, fits[1].weights)
+
+
+@pytest.mark.parametrize("stated", [{}, {"constraints": "nonnegative"}, {"observed": misfit() > -1}], ids=str)
+def test_the_clock_ends_a_fit_with_the_best_so_far(stated):
+    tensor = np.abs(misfit())
+    fit = codiag.factorize(tensor, 9, method=Auto(max_seconds=1e-6, effort=1e9), seed=0, **stated)
+    assert not fit.converged
+    assert any("out of time" in stage.name for stage in fit.stages)
+    assert np.all(np.isfinite(fit.weights))
+
+
+@pytest.mark.parametrize("max_seconds", [0, -1.0, "soon"])
+def test_wrong_limits_are_refused_by_name(max_seconds):
+    with pytest.raises((ValueError, TypeError), match="max_seconds must"):
+        Auto(max_seconds=max_seconds)
+
+
+def test_an_interrupt_returns_the_best_so_far_if_there_is_a_monitor():
+    seen = []
+
+    def interrupt(components, error):
+        seen.append(error)
+        if len(seen) == 5:
+            raise KeyboardInterrupt
+
+    fit = codiag.factorize(misfit(), 6, method=Auto(monitor=interrupt), seed=0)
+    assert fit.relative_error == pytest.approx(min(seen[:5]), rel=1e-6)
+    assert not fit.converged
+    assert any("interrupted" in stage.name for stage in fit.stages)
+
+
+def test_an_interrupt_before_anything_was_found_is_one(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("codiag.search._loop.minimize", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        codiag.factorize(misfit(), 2, seed=0)
+
+
+def test_vanished_components_of_one_sign_are_revived():
+    """No step leads away from a component that is zero, where every term of the residual would help."""
+    rng = np.random.default_rng(0)
+    planted = [rng.random((size, 2)) for size in (6, 7, 8)]
+    problem = Problem(np.einsum("ir,jr,kr->ijk", *planted), 2, constraints="nonnegative")
+    factors = [np.stack([factor[:, 0], 0 * factor[:, 0]], axis=1) for factor in planted]
+    start = FactoredTensor(np.ones(2), factors, symmetric=False)
+    stuck = End(problem, minimize(problem, start, Limits()))
+    assert LeastSquares(problem).relative_error(stuck.outcome.components) > 0.1
+    end, _ = local_minimum(problem, start, Limits(), 0)
+    assert LeastSquares(problem).relative_error(end.outcome.components) < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_component_of_one_sign_is_found_among_mixed_signs(seed):
+    """Projected, the best free component may vanish; the largest entry is a component that does not."""
+    tensor = np.random.default_rng(seed).standard_normal((2, 5, 3, 4))
+    fit = codiag.factorize(tensor, 1, constraints="nonnegative", seed=0)
+    assert fit.relative_error**2 <= 1 - tensor.max() ** 2 / np.sum(tensor**2) + 1e-12
+
+
+def test_progress_is_shown_if_it_takes_long(monkeypatch, capsys):
+    from rich.console import Console
+
+    monkeypatch.setattr("codiag._progress._bar.PATIENCE", 0.0)
+    monkeypatch.setattr(Console, "is_terminal", property(lambda _: True))
+    level = logging.getLogger("codiag").level
+    codiag.factorize(misfit(), 2, seed=0, progress=True)
+    assert "factorizing" in capsys.readouterr().err
+    codiag.choose_rank(misfit((6, 7, 8)), [1, 2], seed=0, progress=True)
+    assert "choosing the rank" in capsys.readouterr().err
+    codiag.factorize_each([misfit((4, 5, 6))] * 2, 1, seed=0, progress=True)
+    assert "factorizing tensors" in capsys.readouterr().err
+    codiag.factorize(misfit(), 2, seed=0)
+    assert capsys.readouterr().err == ""
+    assert logging.getLogger("codiag").level == level
+
+
+def test_progress_is_yes_or_no():
+    with pytest.raises(TypeError, match="progress must be True or False; got 'bar'"):
+        codiag.factorize(misfit(), 2, seed=0, progress="bar")
