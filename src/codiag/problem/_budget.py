@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from codiag.problem._problem import Problem
 
@@ -63,14 +61,11 @@ class Budget:
             self._is_running = True
             self._limit = max(self._effort * self._spent, self._spent + LEAST_SECONDS)
 
-    @contextmanager
-    def lifted(self) -> Iterator[None]:
-        """Count nothing, and limit nothing but the time, for work that is no search."""
-        known, self._limit = (self._spent, self._limit), math.inf
-        try:
-            yield
-        finally:
-            self._spent, self._limit = known
+    def clock(self) -> Budget:
+        """Return a budget that limits the time as this one does, and nothing else, for work that is no search."""
+        other = Budget()
+        other._deadline = self._deadline
+        return other
 
 
 def step_seconds(problem: Problem) -> float:

@@ -35,7 +35,10 @@ components that are worth less; the last one ends within a millionth of the obje
 
 
 def finish(problem: Problem, space: Reduction, end: End, limits: Limits, log: Log, max_swaps: int) -> Estimate:
-    """Minimize on the core, return to the tensor, and minimize there what the core has lost."""
+    """Minimize on the core, return to the tensor, and minimize there what the core has lost.
+
+    Swaps there are work of the search, which has the budget of the log; the rest is limited by `limits` alone.
+    """
     rest = replace(limits, max_sweeps=max(limits.max_sweeps - end.outcome.n_sweeps, 0))
     outcome = settled(space.problem, end.outcome, rest, log, "least squares")
     if space.is_complete:
@@ -51,7 +54,7 @@ def finish(problem: Problem, space: Reduction, end: End, limits: Limits, log: Lo
     unwatched = replace(limits, watch=None, max_sweeps=n_sweeps)
     start = Outcome(whole.to_core(components), math.inf, 0, False)
     outcome = settled(whole.problem, start, unwatched, log, "polish")
-    better, n_swaps = swapped(End(whole.problem, outcome), max_swaps)
+    better, n_swaps = swapped(End(whole.problem, outcome), max_swaps, log.budget)
     if n_swaps > 0:
         outcome = settled(whole.problem, better.outcome, unwatched, log, f"polish, {n_swaps} components swapped")
     outcome = last_steps(whole.problem, outcome)

@@ -205,7 +205,8 @@ class _Run:
         if is_small(problem.tensor.shape) and variance > 0:  # noise would hide that minima differ
             limits = replace(limits, gain=min(ROUGH.gain, BRIEF_STEP / variance))
         end, n_swaps = local_minimum(problem, start, limits, max_swaps, self._problem)
-        name = f"rough least squares, {n_swaps} components swapped" if n_swaps else "rough least squares"
+        swaps = "1 component" if n_swaps == 1 else f"{n_swaps} components"
+        name = f"rough least squares, {swaps} swapped" if n_swaps else "rough least squares"
         flops = step_flops(problem.tensor, problem.rank) * end.outcome.n_sweeps
         error = LeastSquares(problem).relative_error(end.outcome.components, end.objective)
         self._log.add(name, end.outcome.n_sweeps, error, flops)
@@ -244,7 +245,7 @@ class _Run:
             return None
         error = LeastSquares(whole.problem).relative_error(grown.outcome.components, grown.objective)
         self._log.add("surplus components added one at a time", grown.outcome.n_sweeps, error)
-        estimate = finish(self._problem, whole, grown, self._limits, self._log, 0)
+        estimate = finish(self._problem, whole, grown, self._last_limits, self._log, 0)
         return estimate if estimate.converged and not self._is_cancelling(estimate) else None
 
     def _is_cancelling(self, estimate: Estimate) -> bool:
@@ -254,11 +255,15 @@ class _Run:
         """Finish an end, unless one as low was finished before, and did not converge."""
         if self._unconverged is not None and self._distance(end) > (1 - NEGLIGIBLE) * self._unconverged[0]:
             return self._unconverged[1]._replace(stages=self._log.stages)
-        with self._budget.lifted():
-            estimate = finish(self._problem, self._space, end, self._limits, self._log, self._search.max_swaps)
-            if is_small(self._problem.tensor.shape) and self._is_cancelling(estimate):
-                return self._without_surplus(end) or estimate
-            return estimate
+        estimate = finish(self._problem, self._space, end, self._last_limits, self._log, self._search.max_swaps)
+        if is_small(self._problem.tensor.shape) and self._is_cancelling(estimate):
+            return self._without_surplus(end) or estimate
+        return estimate
+
+    @property
+    def _last_limits(self) -> Limits:
+        """Limits for the finish, which is no search: those of the caller, and the time."""
+        return replace(self._limits, budget=self._budget.clock())
 
     def _best(self) -> Estimate:
         """Finish the lowest end, and note how often it was reached, and why the search ended."""
