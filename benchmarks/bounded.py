@@ -12,6 +12,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,7 @@ def _row(name: str, data: Any, rank: int, peer: Peer, runs: int = RUNS, **stated
     fit, seconds = timed(lambda: _fitted(data, rank, **stated), time.thread_time)
     n_iterations = ITERATIONS
     while True:
-        theirs, their_seconds = timed(lambda n=n_iterations: peer(data, rank, n, 0), time.thread_time)
+        theirs, their_seconds = timed(partial(peer, data, rank, n_iterations, 0), time.thread_time)
         if theirs <= (1 + WITHIN) * fit.relative_error or n_iterations >= LATEST:
             break
         n_iterations *= 2
@@ -228,7 +229,7 @@ def growth() -> str:
         whole = noisy_tensor((size,) * 3, 5, noise=0.1, seed=0).tensor
         holed = np.where(np.random.default_rng(0).random(whole.shape) < 0.2, np.nan, whole)
         _fitted(whole, 5)
-        times = [timed(lambda one=one: _fitted(one, 5), time.thread_time)[1] for one in (whole, holed)]
+        times = [timed(partial(_fitted, one, 5), time.thread_time)[1] for one in (whole, holed)]
         rows.append((f"{size}^3", *(f"{seconds:.2f}" for seconds in times), f"{times[1] / times[0]:.1f}"))
     headings = ("tensor, rank 5", "s, complete", "s, a fifth missing", "times")
     return "## A fifth of the entries missing\n" + table(headings, rows)
@@ -242,9 +243,8 @@ def ranks() -> str:
         ("neurons 80 x 150 x 100, a fifth of the pairs missing", recording(), range(1, 8), {}),
     ]
     for name, data, wanted, stated in tried:
-        choice, seconds = timed(
-            lambda d=data, w=wanted, s=stated: codiag.choose_rank(d, w, seed=0, **s), time.thread_time
-        )
+        choose = partial(codiag.choose_rank, data, wanted, seed=0, **stated)
+        choice, seconds = timed(choose, time.thread_time)
         rows.append((name, f"{wanted[0]}-{wanted[-1]}", f"{seconds:.1f}", str(choice.rank)))
     return "## Choosing the rank\n" + table(("data", "ranks", "s", "chosen"), rows)
 
@@ -263,7 +263,7 @@ def small_tensor(kind: str, seed: int) -> tuple[np.ndarray, int]:
         n_true = int(rng.integers(1, 6))
         entries = FactoredTensor(np.ones(n_true), [draw((size, n_true)) for size in shape]).to_dense()
         return entries + noise * entries.std() * rng.standard_normal(shape), rank
-    drawn = {
+    drawn: dict[str, Callable[[], np.ndarray]] = {
         "counts": lambda: rng.poisson(rng.gamma(1, 1, shape)).astype(float),
         "binary": lambda: (rng.random(shape) < 0.4).astype(float),
         "Gaussian": lambda: rng.standard_normal(shape),
