@@ -240,7 +240,7 @@ def test_diagnoses_name_rows_by_their_labels():
     tensor = entries()
     tensor[2] = np.nan
     fit = codiag.factorize(Labelled(tensor, Labels(NAMES, VALUES)), 1, seed=0)
-    assert "Too few entries were observed of person, row cem" in str(fit.diagnose())
+    assert "Nothing was observed of person, row cem" in str(fit.diagnose())
 
 
 def test_labels_of_other_kinds_are_written_out():

@@ -597,8 +597,10 @@ class Factorization:
 
 
 def _without_nan(factor: Array) -> Array:
-    """Return a factor with zeros in place of rows that were never observed."""
+    """Return a factor with zeros in place of rows that were never observed; itself if there are none."""
     xp = array_namespace(factor)
+    if not bool(xp.isnan(xp.sum(factor))):
+        return factor
     return xp.where(xp.isnan(factor), xp.zeros_like(factor), factor)
 
 
