@@ -301,8 +301,7 @@ def _runs_off(objective: LeastSquares, point: Array) -> bool:
 def are_cancelling(problem: Problem, components: FactoredTensor, times: float = CANCELLING) -> bool:
     """Return whether a component is so many times larger than the tensor that others must take most of it back."""
     largest = float(np.max(np.abs(to_host(unit_components(components).weights))))
-    share = problem.data.mean_weight * problem.n_observed / math.prod(problem.tensor.shape)
-    return largest**2 * share > times**2 * problem.data.squared_norm
+    return largest**2 * problem.data.mean_share > times**2 * problem.data.squared_norm
 
 
 def _is_minimum(objective: LeastSquares, steps: Steps, state: State) -> bool:

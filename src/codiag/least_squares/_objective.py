@@ -109,8 +109,7 @@ class LeastSquares:
 
         It is computed from the value of the objective if that is known, and holds no ridges.
         """
-        is_known = value is not None and not self.has_ridges
-        distance = 2 * value if value is not None and is_known else self.distance(components)
+        distance = self.distance(components) if value is None or self.has_ridges else 2 * value
         return math.sqrt(distance / self.squared_norm)
 
     def value(self, point: Array) -> float:
@@ -198,12 +197,12 @@ class LeastSquares:
         missing, a share of at least half of the largest weight is not less than half of the matrix in any direction, so
         that steps do not overshoot the minimum of the model by more than the distance to it.
         """
-        if self.entries is None or self._sample is not None or self.problem.tensor.is_partial:
+        if self.entries is None or self._is_part or self._sample is not None or self.tensor.is_partial:
             return None
-        share = self.entries.mean_weight() * self.entries.size / math.prod(self.tensor.shape)
+        share = self.problem.data.mean_share
         missing = 1 - share / self.entries.largest_weight()
         n_needed = PER_UNKNOWN * self.problem.n_parameters * missing
-        return share if missing <= 0.5 and n_needed <= self.entries.size else None
+        return share if missing <= 0.5 and n_needed <= self.problem.n_observed else None
 
     def step_curvature(self, point: Array) -> CurvatureLike:
         """Return the Gauss-Newton matrix for steps: its expectation if few entries are missing."""

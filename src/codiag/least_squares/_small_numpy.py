@@ -225,15 +225,10 @@ class Equations:
     ) -> list[np.ndarray]:
         """Solve the equations inside by conjugate gradients; short factors are padded with rows of zeros."""
         shape = (len(slopes), max(sizes), self.point.shape[1])
-        inner, right = np.zeros(shape), np.zeros(shape)
-        for place, (factor, slope) in enumerate(zip(self._inner, slopes, strict=True)):
-            inner[place, : sizes[place]], right[place, : sizes[place]] = factor, -slope
+        inner, right = _padded(self._inner, shape), -_padded(slopes, shape)
+        allowed = None if self._free is None else _padded([self._free[rows] for rows in self._rows], shape)
         shift = damping * self._scales[:, None, :]
         inverse = np.linalg.inv(self._damped(damping))
-        allowed = None if self._free is None else np.zeros(shape)
-        for place, rows in enumerate(self._rows):
-            if allowed is not None and self._free is not None:
-                allowed[place, : sizes[place]] = self._free[rows]
 
         def multiply(move: np.ndarray) -> np.ndarray:
             mixed = (self._cross * (move.transpose(0, 2, 1) @ inner)).sum(axis=1)
@@ -248,6 +243,14 @@ class Equations:
         )
         move = found.move if found.is_positive else precondition(right)
         return [part[:size] for part, size in zip(move, sizes, strict=True)]
+
+
+def _padded(parts: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+    """Return a stack of matrices, with rows of zeros below short ones."""
+    stack = np.zeros(shape)
+    for place, part in enumerate(parts):
+        stack[place, : part.shape[0]] = part
+    return stack
 
 
 def _turned(entries: np.ndarray, first: int) -> np.ndarray:

@@ -143,6 +143,11 @@ class ObservedTensor:
         return 1.0 if self.entries is None else self.entries.mean_weight()
 
     @cached_property
+    def mean_share(self) -> float:
+        """Mean weight of all entries, missing ones included."""
+        return self.mean_weight * self.n_observed / math.prod(self.tensor.shape)
+
+    @cached_property
     def has_equal_weights(self) -> bool:
         """Whether all observed entries have the same weight."""
         return self.entries is None or self.entries.largest_weight() == self.mean_weight

@@ -146,10 +146,7 @@ class Factorization:
         >>> round(fit.tensor.squared_norm(), 6)
         60.0
         """
-        known = [_without_nan(factor) for factor in (self.factors[:1] if self.symmetric else self.factors)]
-        return FactoredTensor(
-            self.weights, known * (len(self.factors) if self.symmetric else 1), symmetric=self.symmetric
-        )
+        return FactoredTensor(self.weights, list(map(_without_nan, self.factors)), symmetric=self.symmetric)
 
     @cached_property
     def noise(self) -> float:

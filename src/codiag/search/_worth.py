@@ -44,7 +44,6 @@ def objectives_without(problem: Problem, components: FactoredTensor, chosen: Seq
     objective = LeastSquares(problem, components)
     state = evaluated(objective, objective.layout.pack(components, balanced=not problem.constraints))
     curvature = curvature_of(objective.layout, state.point)
-    share = problem.data.mean_weight * problem.n_observed / math.prod(problem.tensor.shape)
     chosen = list(range(components.rank)) if chosen is None else list(chosen)
     predicted, unit = np.full(components.rank, np.inf), identity(components.rank, state.point)
     is_curved = any(rule is not None and rule.is_curved for rule in problem.constraints or ())
@@ -54,7 +53,9 @@ def objectives_without(problem: Problem, components: FactoredTensor, chosen: Seq
         batch = chosen[rows]
         alone = pick(unit, batch, 0)
         alone = alone[:, None, :] if stacked else alone
-        predicted[batch] = np.ravel(to_host(_predicted(objective, Scaled(curvature, share), state, alone)))
+        predicted[batch] = np.ravel(
+            to_host(_predicted(objective, Scaled(curvature, problem.data.mean_share), state, alone))
+        )
     return predicted
 
 
