@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import codiag
+from codiag.constraints import NonNegative
 from codiag.least_squares import Limits, distinct_terms, is_noise, largest_noise_term, minimize
 from codiag.tensors import FactoredTensor, as_tensor
 
@@ -70,3 +71,16 @@ def test_a_minimum_is_within_a_fraction_of_a_standard_error():
     nearby = fit.components.changed(lambda factor, mode: factor + move * np.linalg.norm(factor) * (mode == 0))
     assert not minimize(problem, nearby, Limits(max_sweeps=0)).converged
     assert minimize(problem, fit.components, Limits(max_sweeps=0)).converged
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_terms_of_one_sign_are_at_least_as_strong_as_the_largest_entry(seed):
+    """Projected power iterations never lower a weight, and one of them begins at that entry."""
+    entries = np.random.default_rng(seed).standard_normal((4, 5, 6)) - 1.0
+    strongest = distinct_terms(as_tensor(entries), 1, (NonNegative(), None, NonNegative()))[0]
+    assert float(strongest.weights[0]) >= entries.max() > 0
+    assert all(np.all(strongest.factors[mode] >= 0) for mode in (0, 2))
+    free = distinct_terms(as_tensor(entries), 1)[0]
+    assert float(strongest.weights[0]) <= abs(float(free.weights[0])) * (1 + 1e-9)
+    below = distinct_terms(as_tensor(-np.abs(entries)), 1, (NonNegative(),) * 3)[0]
+    assert float(below.weights[0]) == 0
