@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+import tempfile
 import warnings
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -186,6 +188,21 @@ def endless_in_c(rng: np.random.Generator) -> Case:
 @covers("gone")
 def gone(rng: np.random.Generator) -> Case:
     return _call_case("gone", lambda status: os._exit(status), status=3)
+
+
+@covers("gone once")
+def gone_once(rng: np.random.Generator) -> Case:
+    """End the first worker and not the next, as a machine does that stands still for a moment: no fault."""
+
+    def leave(status: int) -> float:
+        mark = Path(tempfile.gettempdir(), f"codiag-fuzz-{os.getppid()}")  # both workers have the same parent
+        if mark.exists():
+            mark.unlink()
+            return 1.0
+        mark.touch()
+        os._exit(status)
+
+    return _call_case("gone once", leave, status=3)
 
 
 @covers("memory")

@@ -111,6 +111,7 @@ class Pool:
         self.numbers = iter(plan.numbers or (range(plan.inputs) if plan.inputs is not None else itertools.count()))
         self.selector = selectors.DefaultSelector()
         self.workers: set[Worker] = set()
+        self.suspects: set[int] = set()  # inputs that took a worker with them once
 
     def begin(self) -> None:
         """Start a worker."""
@@ -144,11 +145,19 @@ class Pool:
             self.go_on(worker)
         return said if isinstance(said, Outcome) else None
 
-    def replaced(self, worker: Worker) -> Outcome:
-        """Start another worker for one that is dead or silent, and return the outcome of the input it was at."""
+    def replaced(self, worker: Worker) -> Outcome | None:
+        """Start another worker for one that is dead or silent, and return the outcome of the input it was at.
+
+        That input is tried once more before it is blamed: a machine that stood still for a moment ends workers, too.
+        """
         self.leave(worker)
         self.begin()
-        return worker.lost()
+        lost = worker.lost()
+        if lost.index in self.suspects:
+            return lost
+        self.suspects.add(lost.index)
+        self.numbers = itertools.chain([lost.index], self.numbers)
+        return None
 
 
 def run(plan: Plan) -> Iterator[Outcome]:
@@ -158,12 +167,10 @@ def run(plan: Plan) -> Iterator[Outcome]:
         pool.begin()
     try:
         while pool.workers:
-            for key, _ in pool.selector.select(timeout=1.0):
-                outcome = pool.heard(key.data)
-                if outcome is not None:
-                    yield outcome
-            for worker in [one for one in pool.workers if time.monotonic() - one.since > plan.silence]:
-                yield pool.replaced(worker)
+            outcomes = [pool.heard(key.data) for key, _ in pool.selector.select(timeout=1.0)]
+            silent = [worker for worker in pool.workers if time.monotonic() - worker.since > plan.silence]
+            outcomes += [pool.replaced(worker) for worker in silent]
+            yield from (outcome for outcome in outcomes if outcome is not None)
     finally:
         for worker in pool.workers:
             worker.process.kill()

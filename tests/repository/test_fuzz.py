@@ -89,6 +89,10 @@ def test_what_is_planted_is_found(planted, fault):
     assert PLANTED[fault] in planted[fault]
 
 
+def test_an_input_that_ends_a_worker_once_is_not_blamed(planted):
+    assert planted["gone once"] == set()
+
+
 def test_an_input_is_the_same_for_the_same_seed_and_index():
     registry = load_generators()
     for index in range(20):
