@@ -21,7 +21,7 @@ from codiag.extending import Limits, minimize
 from codiag.least_squares import unit_components
 from codiag.methods import NLS
 from codiag.metrics import consistency_of
-from codiag.selection import scan
+from codiag.selection import Scan, scan
 from codiag.synthetic import PlantedTensor
 from codiag.tensors import FactoredTensor
 from codiag.theory import largest_noise_term
@@ -127,7 +127,9 @@ def tlviz_choices(fits: Mapping[int, FactoredTensor], tensor: np.ndarray, seed: 
     rng = np.random.default_rng(seed)
     order = rng.permutation(tensor.shape[0])
     parts = [tensor[own] for own in np.array_split(order, 2)]
-    halves = [_closer(part, scan(codiag.Problem(part, max(fits)), list(fits), rng).fits) for part in parts]
+    halves = [
+        _closer(part, scan(Scan.begun(codiag.Problem(part, max(fits)), rng), list(fits), rng).fits) for part in parts
+    ]
     ranks = np.array(list(fits))
     match = [
         factor_match_score(*((one.weights, one.factors) for one in pair), consider_weights=False, skip_mode=0)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from codiag._arrays import Array, TensorLike
-from codiag._checks import ConvergenceWarning, Seed, as_number, check_seed, explains_keywords
+from codiag._checks import ConvergenceWarning, Seed, as_number, check_n_jobs, check_seed, explains_keywords
 from codiag._factorize import fitted
 from codiag._progress import progress_if
 from codiag.constraints import ConstraintsLike
@@ -134,8 +134,7 @@ def factorize_each(
     from sklearn.utils.parallel import Parallel, delayed
 
     strategy, entropy = None if method is None else as_method(method), _entropy(seed)
-    if n_jobs is not None and (not isinstance(n_jobs, int | np.integer) or isinstance(n_jobs, bool) or n_jobs == 0):
-        raise ValueError(f"n_jobs must be an integer other than 0, such as -1 for all cores, or None; got {n_jobs!r}")
+    check_n_jobs(n_jobs)
     given = _Given(tensors, rank)
     with progress_if(progress, "factorizing tensors"):
         ends = Parallel(n_jobs=n_jobs)(

@@ -7,8 +7,8 @@ import pytest
 
 import codiag
 from codiag.constraints import NonNegative
-from codiag.least_squares import Limits, distinct_terms, is_noise, largest_noise_term, minimize
-from codiag.tensors import FactoredTensor, as_tensor
+from codiag.least_squares import Limits, distinct_terms, is_noise, largest_noise_term, minimize, noise_excess
+from codiag.tensors import FactoredTensor, as_tensor, symmetrize
 
 
 def test_terms_are_the_strongest_ones():
@@ -55,6 +55,26 @@ def test_noise_terms_are_below_the_bound():
     ]
     largest = max(float(term.weights[0]) ** 2 for term in terms)
     assert 0.3 * bound < largest < bound
+
+
+def test_terms_of_symmetric_noise_are_below_a_bound_of_their_own():
+    """Modes that share a factor leave noise less room: the root of three times the size, not three times the root."""
+    size, noises = 12, [symmetrize(np.random.default_rng(seed).standard_normal((12,) * 3)) for seed in range(99)]
+    problem = codiag.Problem(noises[0], 1, symmetric=True)
+    bound = largest_noise_term(problem, float(problem.n_independent - problem.n_parameters))
+    largest = max(float(distinct_terms(as_tensor(noise, symmetric=True), 1)[0].weights[0]) ** 2 for noise in noises)
+    assert 0.3 * bound < largest < bound < 0.5 * (3 * size**0.5) ** 2 * 3
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_what_is_left_beside_some_components_passes_for_noise(holes):
+    rng = np.random.default_rng(0)
+    noise, observed = rng.standard_normal((22, 23, 24)), rng.random((22, 23, 24)) > (0.3 if holes else -1)
+    factors = [np.linalg.qr(rng.standard_normal((size, 2)))[0] for size in noise.shape]
+    tensor = np.where(observed, noise + 60 * np.einsum("ir,jr,kr->ijk", *factors), 0.0)
+    problem = codiag.Problem(tensor, 1, observed=observed if holes else None)
+    excesses = [noise_excess(problem, as_tensor(tensor), n_left_out) for n_left_out in range(3)]
+    assert [excess > 1 for excess in excesses] == [True, True, False]
 
 
 def test_a_minimum_is_within_a_fraction_of_a_standard_error():

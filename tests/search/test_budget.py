@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import time
 
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 import codiag
 from codiag.least_squares import LeastSquares, Limits, minimize
 from codiag.methods import Auto
-from codiag.problem import LEAST_SECONDS, Budget, Problem, step_seconds
+from codiag.problem import LEAST_SECONDS, Budget, Problem, interrupts_end_searches, step_seconds
 from codiag.search import End, local_minimum
+from codiag.synthetic import unit_factor
 from codiag.tensors import FactoredTensor
 
 pytestmark = pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
@@ -47,6 +49,51 @@ def test_a_moment_is_always_granted():
     budget.start()
     assert not budget.spend(0.9 * LEAST_SECONDS)
     assert budget.spend(0.2 * LEAST_SECONDS)
+
+
+def test_patience_multiplies_the_effort_once_the_model_is_seen_to_hold():
+    budget = Budget(effort=3.0, patience=8.0)
+    budget.spend(1.0)
+    budget.start()
+    assert budget.spend(2.1)
+    budget.extend()
+    assert not budget.is_over
+    assert budget.spend(21.0)
+
+
+def planted(rank, seed=0):
+    """Return a tensor of components, the first of which is weak, and noise, and the components."""
+    rng = np.random.default_rng(seed)
+    weights = np.repeat([0.1, 1.0], [1, rank - 1])
+    components = FactoredTensor(weights, [unit_factor(size, rank, rng) for size in (22, 23, 24)], symmetric=False)
+    return components.to_dense() + 0.003 * rng.standard_normal((22, 23, 24)), components
+
+
+def nearest_end(tensor, components):
+    """Return the minimum of least squares next to some components."""
+    problem = Problem(tensor, components.rank, symmetric=False)
+    return End(problem, minimize(problem, components, Limits()))
+
+
+def test_the_model_is_seen_to_hold_where_it_does():
+    """Also if the weak component of ten is missing, but not if five are, nor in noise, nor in data without a model."""
+    tensor, components = planted(10)
+    ends = [nearest_end(tensor, components.columns(range(n_missed, 10))) for n_missed in (0, 1, 5)]
+    assert [end.shows_model for end in ends] == [True, True, False]
+    assert not ends[1].is_noise
+    for other in (np.random.default_rng(0).standard_normal(tensor.shape), misfit()):
+        assert not nearest_end(other, components).shows_model
+
+
+def test_superfluous_components_are_not_searched_for():
+    """Twenty components that are asked for, where there are two."""
+    tensor, components = planted(2)
+    surplus = planted(18, seed=1)[1]
+    end = nearest_end(
+        tensor, components.joined(FactoredTensor(surplus.weights / 100, surplus.factors, symmetric=False))
+    )
+    assert end.is_noise
+    assert not end.shows_model
 
 
 def test_steps_cost_more_on_larger_problems():
@@ -151,3 +198,17 @@ def test_progress_is_shown_if_it_takes_long(monkeypatch, capsys):
 def test_progress_is_yes_or_no():
     with pytest.raises(TypeError, match="progress must be True or False; got 'bar'"):
         codiag.factorize(misfit(), 2, seed=0, progress="bar")
+
+
+def test_the_first_interrupt_ends_a_search_and_the_second_everything():
+    """As on the command line."""
+    with interrupts_end_searches():
+        signal.raise_signal(signal.SIGINT)
+        fit = codiag.factorize(misfit(), 6, seed=0)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert any(stage.name.endswith("interrupted") and stage.in_doubt for stage in fit.stages)
+    assert 0 < fit.relative_error < 1
+    assert not any("interrupted" in stage.name for stage in codiag.factorize(misfit(), 6, seed=0).stages)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)

@@ -67,6 +67,16 @@ def test_auto_is_the_rank_that_is_chosen():
     np.testing.assert_allclose(fit.weights, codiag.factorize(tensor, 2, seed=3).weights, rtol=1e-6)
 
 
+def test_processes_change_nothing():
+    """The tensor and its halves are scanned at the same time."""
+    tensor = noisy_tensor((8, 9, 10), 2, noise=0.1, seed=0).tensor
+    one, two = (codiag.choose_rank(tensor, range(1, 4), seed=0, n_jobs=n_jobs) for n_jobs in (1, 2))
+    assert str(one) == str(two)
+    np.testing.assert_array_equal(one.fit.factors[0], two.fit.factors[0])
+    with pytest.raises(ValueError, match="n_jobs must be an integer other than 0"):
+        codiag.choose_rank(tensor, n_jobs=0)
+
+
 def test_the_same_seed_gives_the_same_table():
     tensor = planted((8, 9, 7), 2)
     before = tensor.copy()

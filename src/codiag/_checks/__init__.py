@@ -13,6 +13,7 @@ from codiag._checks._arguments import (
     as_sample_weight,
     as_share,
     as_stack,
+    check_n_jobs,
     check_seed,
     check_square,
     not_finite,

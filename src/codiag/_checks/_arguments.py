@@ -150,6 +150,12 @@ GENERATORS = np.random.Generator | np.random.BitGenerator | np.random.RandomStat
 """Sources of random numbers of NumPy."""
 
 
+def check_n_jobs(n_jobs: object) -> None:
+    """Raise unless a number of processes is one that joblib knows."""
+    if n_jobs is not None and (not isinstance(n_jobs, int | np.integer) or isinstance(n_jobs, bool) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be an integer other than 0, such as -1 for all cores, or None; got {n_jobs!r}")
+
+
 def check_seed(name: str, seed: object) -> None:
     """Raise unless a seed is None, a non-negative integer, a sequence of those, or a source of random numbers."""
     if seed is None or isinstance(seed, GENERATORS):

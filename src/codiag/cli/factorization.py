@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -24,7 +25,7 @@ from codiag.cli.terminal import fail, shown
 from codiag.labels import Labels
 from codiag.methods import METHODS, as_method
 from codiag.metrics import factor_error
-from codiag.problem import Problem
+from codiag.problem import Problem, interrupts_end_searches
 from codiag.result import Factorization, complaint_about, solve
 
 SHOWN = 30
@@ -125,7 +126,8 @@ def _fitted(problem: Problem, choice: codiag.RankChoice | None, method: str | No
     """Fit the problem; if its rank was chosen, return the fit of the choice unless another method is named."""
     if choice is None or method is not None:
         problem = problem if choice is None else problem.with_rank(choice.fit.rank)
-        return codiag.factorize(problem, method=method, seed=seed)
+        with interrupts_end_searches() if method is None else nullcontext():  # other methods search for nothing
+            return codiag.factorize(problem, method=method, seed=seed)
     complaint = complaint_about(choice.fit, as_method(None))
     if complaint is not None:
         warnings.warn(complaint, codiag.ConvergenceWarning, stacklevel=2)

@@ -43,7 +43,14 @@ from codiag.least_squares._linear_solve import (
     solve_directly,
 )
 from codiag.least_squares._minimize import BRIEF, ROUGH, are_orthogonal, minimize
-from codiag.least_squares._noise import N_FLIPS, NORMAL_QUANTILE, is_noise, largest_noise_term, noise_excess
+from codiag.least_squares._noise import (
+    N_FLIPS,
+    NORMAL_QUANTILE,
+    is_noise,
+    largest_noise_term,
+    largest_term_of_unit_noise,
+    noise_excess,
+)
 from codiag.least_squares._objective import LeastSquares
 from codiag.least_squares._orthogonal import polar, rotate
 from codiag.least_squares._rank_one import best_rank_one, distinct_terms, split_columns

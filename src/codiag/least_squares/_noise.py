@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -37,14 +38,17 @@ def is_noise(problem: Problem, residual: Tensor) -> bool:
     return noise_excess(problem, residual) <= 1
 
 
-def noise_excess(problem: Problem, residual: Tensor) -> float:
+def noise_excess(problem: Problem, residual: Tensor, n_left_out: int = 0) -> float:
     r"""Return the largest eigenvalue of :math:`R_{(m)} R_{(m)}^\top` over the 99.9 % quantile for white noise.
 
-    The mode m is the largest. Up to 1 the residual passes for noise; a component that was missed shows as more. For a
-    complete tensor the quantile is that of the Tracy-Widom law. If entries are missing it lies between that for noise
-    of the same energy in all entries, since noise in some rows only is concentrated, and that for noise which has the
-    same variance in all entries, missing ones included. If the eigenvalue is between the two, or with weights, or modes
-    some of which share a factor, the quantile is estimated from the residual with random signs, which leave the
+    The mode m is the largest. Up to 1 the residual passes for noise; a component that was missed shows as more. With
+    some left out, the largest of the other eigenvalues and their energy are taken: up to 1, no more components than
+    these were missed.
+
+    For a complete tensor the quantile is that of the Tracy-Widom law. If entries are missing it lies between that for
+    noise of the same energy in all entries, since noise in some rows only is concentrated, and that for noise which has
+    the same variance in all entries, missing ones included. If the eigenvalue is between the two, or with weights, or
+    modes some of which share a factor, the quantile is estimated from the residual with random signs, which leave the
     distribution of independent noise as it is: mean plus 3.1 standard deviations, from as many patterns as it takes to
     tell on which side the eigenvalue is.
 
@@ -54,18 +58,15 @@ def noise_excess(problem: Problem, residual: Tensor) -> float:
     29(2), 2001.
     """
     if not problem.shared and problem.data.has_equal_weights and not problem.tensor.is_partial:
-        excess, share = _tracy_widom_excess(residual), problem.n_observed / math.prod(residual.shape)
+        excess, share = _tracy_widom_excess(residual, n_left_out), problem.n_observed / math.prod(residual.shape)
         if excess <= 1 or share * excess > 1 or share == 1:
             return excess if excess <= 1 else share * excess
     shared = next((group for group in problem.groups if len(group) > 1), ())
     mode, rng = int(np.argmax(residual.shape)), np.random.default_rng(0)
 
-    def largest(tensor: Tensor) -> float:
-        return float(tensor.leading_eigenpairs(mode, 1)[0][0])
-
-    value, flipped, bound = largest(residual), list[float](), 0.0
+    value, flipped, bound = _eigenvalue(residual, mode, n_left_out), list[float](), 0.0
     for n_flips in range(1, N_FLIPS + 1):
-        flipped.append(largest(residual.with_random_signs(rng, shared)))
+        flipped.append(_eigenvalue(residual.with_random_signs(rng, shared), mode))
         if n_flips < math.isqrt(N_FLIPS):
             continue
         deviation = float(np.std(flipped, ddof=1))
@@ -76,7 +77,17 @@ def noise_excess(problem: Problem, residual: Tensor) -> float:
     return value / bound if bound > 0 else 0.0
 
 
-def _tracy_widom_excess(residual: Tensor) -> float:
+def _eigenvalue(tensor: Tensor, mode: int, n_left_out: int = 0) -> float:
+    """Return the largest eigenvalue but some, as it would be if the rest had all the energy; zero if none is left."""
+    values = to_host(tensor.leading_eigenpairs(mode, min(n_left_out + 1, tensor.shape[mode]))[0])
+    if n_left_out == 0:
+        return float(values[0])
+    total = tensor.squared_norm()
+    rest = total - float(values[:n_left_out].sum())
+    return float(values[n_left_out]) * total / rest if n_left_out < values.size and rest > 0 else 0.0
+
+
+def _tracy_widom_excess(residual: Tensor, n_left_out: int) -> float:
     """Return the excess of a complete residual; slices of zeros, which hold no noise, are not counted."""
     xp, entries, axes = array_namespace(residual.reference), residual.to_dense(), range(residual.order)
     energies = [xp.sum(entries**2, axis=tuple(other for other in axes if other != axis)) for axis in axes]
@@ -88,18 +99,29 @@ def _tracy_widom_excess(residual: Tensor) -> float:
     long, short = math.sqrt(max(n_columns - 1, 1)), math.sqrt(n_rows)
     edge = (long + short) ** 2 + TRACY_WIDOM_QUANTILE * (long + short) * (1 / long + 1 / short) ** (1 / 3)
     total = residual.squared_norm()
-    value = float(residual.leading_eigenpairs(mode, 1)[0][0])
+    value = _eigenvalue(residual, mode, n_left_out)
     return value * n_rows * n_columns / (total * edge) if total > 0 else 0.0
 
 
 def largest_noise_term(problem: Problem, squared_distance: float) -> float:
-    r"""Return the largest squared weight that a rank-one term of white noise has, in 999 of 1000 cases.
+    """Return the largest squared weight that a rank-one term of white noise has, in 999 of 1000 cases.
 
-    For noise of standard deviation :math:`\sigma`, estimated from the squared distance of a fit, it is
-    :math:`\sigma^2 (\sum_m \sqrt{d_m} + 3.7)^2`. Zero if that exceeds all noise, or if no degrees of freedom remain.
+    The variance of the noise is estimated from the squared distance of a fit. Zero if the term would exceed all noise,
+    or if no degrees of freedom remain.
     """
     spare = problem.n_independent - problem.n_parameters
-    variances = (sum(math.sqrt(size) for size in problem.tensor.shape) + CONCENTRATION) ** 2
+    variances = largest_term_of_unit_noise(problem.tensor.shape, problem.groups) ** 2
     if spare <= 1 or variances >= problem.n_independent:
         return 0.0
     return max(squared_distance, 0.0) / spare * variances
+
+
+def largest_term_of_unit_noise(shape: Sequence[int], groups: Sequence[tuple[int, ...]]) -> float:
+    r"""Return the weight that the largest rank-one term of noise of variance one exceeds in one of a thousand cases.
+
+    The mean is at most :math:`\sum_g \sqrt{n_g d_g}`, where g runs over groups of :math:`n_g` modes of size :math:`d_g`
+    that share a factor: a step of x by h moves :math:`x^{\otimes n}` by at most :math:`\sqrt n\, h`, so that the mean
+    of the maximum is below that of :math:`\sqrt n\, g^\top x` (Sudakov and Fernique). It is exceeded by 3.7 in one of a
+    thousand cases. The noise is that before averaging over permutations of modes.
+    """
+    return sum(math.sqrt(len(group) * shape[group[0]]) for group in groups) + CONCENTRATION

@@ -34,7 +34,8 @@ class Auto(Method):
 
     Real data leaves more than noise, and then no residual says that the search may end. So all of it may take three
     times the work for its first local minimum (`effort`), or a tenth of a second more; ``fit.stages`` and
-    ``fit.diagnose()`` say if it ended there.
+    ``fit.diagnose()`` say if it ended there. If components stand out and leave noise, but for a few that may have been
+    missed, there is a best fit that is worth finding: then it may take `max_starts` times as much.
 
     If the rank is larger than all modes but one, modes of tensors of higher order are taken together, or the rank-one
     matrices in the span of the slices are found by diagonalizing the equations that they satisfy (De Lathauwer 2006,
@@ -64,8 +65,9 @@ class Auto(Method):
     max_sweeps : int
         Steps of least squares from each start, at most; those of swaps come on top.
     effort : float
-        Work of the whole search, at most, relative to that for its first local minimum; 0.1 s more are always granted.
-        Work is counted in steps, so that the same seed gives the same answer on every machine.
+        Work of the whole search, at most, relative to that for its first local minimum; 0.1 s more are always granted,
+        and `max_starts` times as much if the residual shows that the model holds. Work is counted in steps, so that the
+        same seed gives the same answer on every machine.
     max_seconds : float, optional
         Time after which the best fit so far is returned, which ``stages`` says, and ``converged`` as far as it is.
     monitor : callable, optional

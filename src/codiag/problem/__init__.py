@@ -1,6 +1,13 @@
 """Problems, which methods solve: a tensor, a rank, constraints, observed entries, symmetry, labels; and estimates."""
 
-from codiag.problem._budget import LEAST_SECONDS, Budget, step_seconds, terms_seconds
+from codiag.problem._budget import (
+    INTERRUPTED,
+    LEAST_SECONDS,
+    Budget,
+    interrupts_end_searches,
+    step_seconds,
+    terms_seconds,
+)
 from codiag.problem._estimate import Estimate, Log, Stage, logger
 from codiag.problem._observed import after_first_look, in_chunks_without_missing, without_missing
 from codiag.problem._problem import Problem, as_problem, most_components

@@ -7,7 +7,11 @@ the same seed gives the same answer on every machine, however busy it is. Only a
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from codiag.problem._problem import Problem
 
@@ -23,6 +27,26 @@ SOLVE_PRODUCTS = 30
 LEAST_SECONDS = 0.1
 """Seconds that a search may take in any case, which nobody notices."""
 
+INTERRUPTED = threading.Event()
+"""Set while searches are to end with the best fit so far."""
+
+
+@contextmanager
+def interrupts_end_searches() -> Iterator[None]:
+    """Let the first interrupt by Ctrl-C end searches with the best fit so far, and the second everything."""
+
+    def end(*_: object) -> None:
+        if INTERRUPTED.is_set():
+            raise KeyboardInterrupt
+        INTERRUPTED.set()
+
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        INTERRUPTED.clear()
+
 
 class Budget:
     """The work that a search may do, and has done.
@@ -33,17 +57,20 @@ class Budget:
         All work, relative to that for the first local minimum; `LEAST_SECONDS` more than that are always granted.
     max_seconds : float, optional
         By the clock, from now.
+    patience : float
+        How many times as much work is allowed where the model holds, as `extend` says.
     """
 
-    def __init__(self, effort: float = math.inf, max_seconds: float | None = None) -> None:
+    def __init__(self, effort: float = math.inf, max_seconds: float | None = None, patience: float = 1.0) -> None:
         self._effort, self._spent, self._limit = effort, 0.0, math.inf
+        self._first, self._patience = 0.0, patience
         self._deadline = math.inf if max_seconds is None else time.perf_counter() + max_seconds
         self._is_running = False
 
     @property
     def is_late(self) -> bool:
-        """Whether the time is over."""
-        return time.perf_counter() > self._deadline
+        """Whether the time is over, or the user has interrupted."""
+        return INTERRUPTED.is_set() or time.perf_counter() > self._deadline
 
     @property
     def is_over(self) -> bool:
@@ -58,8 +85,12 @@ class Budget:
     def start(self) -> None:
         """Limit all further work by what was done so far, unless that has been done before."""
         if not self._is_running:
-            self._is_running = True
-            self._limit = max(self._effort * self._spent, self._spent + LEAST_SECONDS)
+            self._is_running, self._first = True, self._spent
+            self._limit = max(self._effort * self._first, self._first + LEAST_SECONDS)
+
+    def extend(self) -> None:
+        """Allow the search more work: what it has found shows that there is a best fit worth searching for."""
+        self._limit = max(self._limit, self._patience * self._effort * self._first)
 
     def clock(self) -> Budget:
         """Return a budget that limits the time as this one does, and nothing else, for work that is no search."""

@@ -8,7 +8,16 @@ from functools import cached_property
 
 import numpy as np
 
-from codiag.least_squares import TINY, LeastSquares, Outcome, distinct_terms, is_exact, is_noise, largest_noise_term
+from codiag.least_squares import (
+    TINY,
+    LeastSquares,
+    Outcome,
+    distinct_terms,
+    is_exact,
+    is_noise,
+    largest_noise_term,
+    noise_excess,
+)
 from codiag.problem import Problem, most_components
 from codiag.search._worth import objectives_without
 from codiag.tensors import FactoredTensor, Tensor, is_large
@@ -17,6 +26,9 @@ DOUBTFUL = 4
 """Components whose worth is below so many times the largest term of noise may have been displaced by noise: a component
 of twice the weight of a noise term may lose it. Above the square of that ratio they stand out: no start can have missed
 them."""
+
+FEW = 0.15
+"""Share of components, or one, that a fit may have missed, or that may be weak, while the others are certain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +80,34 @@ class End:
     def is_noise(self) -> bool:
         """Whether the residual passes for noise; that of a tensor too large to be formed is taken for it."""
         return self.is_exact or is_large(self.problem.tensor.shape) or is_noise(self.problem, self.residual)
+
+    @property
+    def n_few(self) -> int:
+        """A few of the components."""
+        return max(1, int(FEW * self.problem.rank))
+
+    @property
+    def fits_anything(self) -> bool:
+        """Whether parameters are more than half of the entries, so that any residual looks like noise."""
+        return 2 * self.problem.n_parameters > self.problem.n_independent
+
+    @cached_property
+    def shows_model(self) -> bool:
+        """Whether the tensor seems to be a sum of such components and noise.
+
+        Then there is a best fit that is worth searching for. Tensors that fit no model leave more than noise, even if
+        the terms of a few components that were missed are left out. Those that are noise, or have less components than
+        the fit, are searched in vain: all but a few of its components, or all that do not stand out, are worth no more
+        than noise.
+        """
+        if self.fits_anything or is_large(self.problem.tensor.shape):
+            return False
+        leaves_noise = self.is_noise or noise_excess(self.problem, self.residual, self.n_few) <= 1
+        if not leaves_noise or np.max(self.worths) < DOUBTFUL:
+            return False
+        n_surplus, n_clear = int(np.sum(self.worths <= 1)), int(np.sum(self.worths > DOUBTFUL**2))
+        are_too_many = n_surplus > self.problem.rank - 2 * self.n_few or n_surplus + n_clear == self.problem.rank
+        return n_surplus == 0 or not are_too_many
 
     @cached_property
     def terms(self) -> Sequence[FactoredTensor]:

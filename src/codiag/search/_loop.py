@@ -25,7 +25,7 @@ from codiag.least_squares import (
     are_cancelling,
     minimize,
 )
-from codiag.problem import Budget, Estimate, Log, Problem
+from codiag.problem import INTERRUPTED, Budget, Estimate, Log, Problem
 from codiag.reduction import Reduction, is_small, reduce, uncompressed
 from codiag.search._end import End
 from codiag.search._finish import finish, step_flops
@@ -39,10 +39,6 @@ Monitor: TypeAlias = Callable[[FactoredTensor, float], bool | None]
 
 SAME_MINIMUM = 0.5
 """Noise variances by which the objectives of rough ends of one minimum may differ: each is within a few tenths."""
-
-FEW = 0.15
-"""Share of weak components, or one, for which no further start is taken if no mode is smaller than the rank: the
-diagonalization is determined by the others, and swaps were tried. Without it, strong noise costs twice the time."""
 
 MEETINGS = 3
 """Starts that must end at the lowest minimum, if its residual does not show that there is no lower one. Two would miss
@@ -126,7 +122,7 @@ class _Run:
     def __init__(self, search: Search, problem: Problem, rng: np.random.Generator) -> None:
         self._search, self._problem, self._rng = search, problem, rng
         effort = max(search.effort, search.max_starts) if is_small(problem.tensor.shape) else search.effort
-        self._budget = Budget(effort, search.max_seconds)
+        self._budget = Budget(effort, search.max_seconds, patience=search.max_starts)
         self._log = Log(self._budget)
         self._starts = default_starts(problem) if search.starts is None else search.starts
         included = next((start.factors for start in self._starts if start.factors is not None), None)
@@ -149,6 +145,8 @@ class _Run:
             estimate = self._finished()
             if estimate is not None:
                 return estimate
+            if self._budget.is_over and lowest(self._ends).shows_model:
+                self._budget.extend()
             if len(self._ends) >= self._search.max_starts or self._budget.is_over:
                 break
         if not self._ends:
@@ -204,7 +202,8 @@ class _Run:
         variance = LeastSquares(problem).noise_variance
         if is_small(problem.tensor.shape) and variance > 0:  # noise would hide that minima differ
             limits = replace(limits, gain=min(ROUGH.gain, BRIEF_STEP / variance))
-        end, n_swaps = local_minimum(problem, start, limits, max_swaps, self._problem)
+        is_patient = not self._ends or lowest(self._ends).shows_model
+        end, n_swaps = local_minimum(problem, start, limits, max_swaps, self._problem, is_patient=is_patient)
         swaps = "1 component" if n_swaps == 1 else f"{n_swaps} components"
         name = f"rough least squares, {swaps} swapped" if n_swaps else "rough least squares"
         flops = step_flops(problem.tensor, problem.rank) * end.outcome.n_sweeps
@@ -270,7 +269,8 @@ class _Run:
         best = lowest(self._ends)
         n_met = n_meetings(self._ends)
         times = "once" if n_met == 1 else "twice" if n_met == 2 else f"{n_met} times"
-        why = ", out of time" if self._budget.is_late else ", out of budget" if self._budget.is_over else ""
+        late = ", interrupted" if INTERRUPTED.is_set() else ", out of time"
+        why = late if self._budget.is_late else ", out of budget" if self._budget.is_over else ""
         if len(self._ends) > 1 or why:
             name = f"best of {len(self._ends)} local minima, reached {times}{why}"
             error = LeastSquares(self._space.problem).relative_error(best.outcome.components, best.objective)
@@ -279,9 +279,18 @@ class _Run:
 
 
 def local_minimum(
-    problem: Problem, start: FactoredTensor, limits: Limits, max_swaps: int, whole: Problem | None = None
+    problem: Problem,
+    start: FactoredTensor,
+    limits: Limits,
+    max_swaps: int,
+    whole: Problem | None = None,
+    *,
+    is_patient: bool = False,
 ) -> tuple[End, int]:
-    """Take a start to a local minimum, and swap components while that helps; return the number of swaps, too."""
+    """Take a start to a local minimum, and swap components while that helps; return the number of swaps, too.
+
+    If patient, the budget is extended once the model is seen to hold.
+    """
     end, n_swaps = revived(End(problem, minimize(problem, start, limits), whole), limits), 0
     if limits.budget is not None:
         limits.budget.start()
@@ -289,6 +298,8 @@ def local_minimum(
         return end, 0
     n_sweeps, n_last = end.outcome.n_sweeps, -1
     while n_last != 0 and n_swaps < max_swaps:
+        if is_patient and limits.budget is not None and end.shows_model:
+            limits.budget.extend()
         end, n_last = swapped(end, max_swaps - n_swaps, limits.budget)
         n_swaps += n_last
         if n_last > 0:
@@ -335,16 +346,16 @@ def is_enough(ends: Sequence[End], n_starts: int = 1) -> bool:
     """Return whether a further start would hardly end lower.
 
     That is so if the fit is exact; if its residual is noise and few components are weak; or if enough starts have
-    ended at the lowest minimum, of `n_starts` at least. If parameters are more than half of the entries, anything looks
-    like noise, and only the last counts.
+    ended at the lowest minimum, of `n_starts` at least. If anything looks like noise, only the last counts. A few weak
+    components are no reason for a further start if no mode is smaller than the rank: the diagonalization is determined
+    by the others, and swaps were tried. Strong noise would cost twice the time.
     """
     best = lowest(ends)
     problem = best.problem
     if best.is_exact or is_large(problem.tensor.shape) or (problem.rank == 1 and not problem.required_features):
         return True
-    fits_anything = 2 * problem.n_parameters > problem.n_independent
     must_be_clear = is_small(problem.tensor.shape) or problem.rank > max(problem.tensor.shape)
-    n_allowed = 0 if must_be_clear else max(1, int(FEW * problem.rank))
-    if best.is_noise and not fits_anything and len(best.weak) <= n_allowed:
+    n_allowed = 0 if must_be_clear else best.n_few
+    if best.is_noise and not best.fits_anything and len(best.weak) <= n_allowed:
         return True
     return len(ends) >= n_starts and n_meetings(ends) >= MEETINGS

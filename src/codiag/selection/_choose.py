@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from codiag._arrays import Array, TensorLike
-from codiag._checks import Seed, as_generator, as_number, explains_keywords
+from codiag._checks import Seed, as_generator, as_number, check_n_jobs, explains_keywords
 from codiag._progress import progress_if
 from codiag.constraints import ConstraintsLike
 from codiag.methods import as_method
 from codiag.problem import Problem, as_problem
 from codiag.result import Factorization, safe_scale, solve
 from codiag.selection._choice import RankChoice
-from codiag.selection._evidence import decide, evidence_for, split_halves
-from codiag.selection._scan import scan
+from codiag.selection._evidence import compare_halves, decide, evidence_for, split_halves
+from codiag.selection._scan import Scan, scan
 
 DEFAULT_RANKS = range(1, 11)
 
@@ -31,6 +31,7 @@ def choose_rank(
     observed: Array | None = None,
     symmetric: bool | Sequence[int] | None = None,
     seed: Seed = None,
+    n_jobs: int | None = None,
     progress: bool = False,
 ) -> RankChoice:
     r"""Find the number of components that a tensor supports, and say why.
@@ -78,7 +79,10 @@ def choose_rank(
     symmetric : bool or tuple of int, optional
         Whether all modes share one factor, or which of them do, as in `codiag.factorize`.
     seed : int or numpy.random.Generator, optional
-        The same seed gives the same answer.
+        The same seed gives the same answer, whatever `n_jobs` is.
+    n_jobs : int, optional
+        Number of processes, -1 for as many as there are cores; three are of use, for the tensor and its two halves. By
+        default one, or what a ``joblib.parallel_config`` around the call says. They take about two seconds to start.
     progress : bool
         Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two seconds.
 
@@ -112,16 +116,25 @@ def choose_rank(
     wanted = _checked(ranks)
     rank = None if isinstance(tensor, Problem) else "auto"
     problem = as_problem(tensor, rank, constraints=constraints, observed=observed, symmetric=symmetric)
+    check_n_jobs(n_jobs)
     with progress_if(progress, "choosing the rank"):
-        return choose(problem, wanted, as_generator(seed, apart=True))
+        return choose(problem, wanted, as_generator(seed, apart=True), n_jobs)
 
 
-def choose(problem: Problem, ranks: Sequence[int], rng: np.random.Generator) -> RankChoice:
+def choose(problem: Problem, ranks: Sequence[int], rng: np.random.Generator, n_jobs: int | None = None) -> RankChoice:
     """Run `choose_rank` for a problem, whatever its rank, with ranks in ascending order."""
+    from sklearn.utils.parallel import Parallel, delayed
+
     scale = safe_scale(problem)
     allowed = _allowed(problem, ranks)
-    scanned = scan(problem.scaled(1 / scale).with_rank(allowed[-1]), allowed, rng)
-    halves = split_halves(scanned, allowed, rng)
+    begun = Scan.begun(problem.scaled(1 / scale).with_rank(allowed[-1]), rng)
+    split = split_halves(begun, allowed, rng)
+    generators = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=1 + len(split.parts))]
+    tasks = [delayed(scan)(begun, allowed, generators[0])]
+    for part, generator in zip(split.parts, generators[1:], strict=True):
+        tasks.append(delayed(scan)(Scan.begun(part, generator), split.ranks, generator, polish=False))
+    scanned, *scanned_halves = Parallel(n_jobs=n_jobs)(tasks)
+    halves = compare_halves(split, scanned_halves, rng)
     evidence = tuple(evidence_for(scanned, rank, halves) for rank in allowed)
     rank, reason = decide(evidence)
     if rank is not None:

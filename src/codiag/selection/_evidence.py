@@ -14,7 +14,7 @@ from codiag.least_squares import LeastSquares
 from codiag.metrics import consistency_of, match_components
 from codiag.problem import Problem, most_components
 from codiag.result import Factorization
-from codiag.selection._scan import Scan, flaw_of, is_degenerate, residual_excess, scan
+from codiag.selection._scan import Scan, flaw_of, is_degenerate, residual_excess
 from codiag.tensors import DenseTensor, FactoredTensor, is_large
 
 ALIKE = 0.85
@@ -203,6 +203,25 @@ LEAST_ROWS = 4
 
 
 @dataclass(frozen=True, eq=False)
+class Split:
+    """Two halves of a tensor along a mode.
+
+    Attributes
+    ----------
+    mode : int
+        The mode whose rows they share out.
+    parts : sequence of Problem
+        Both halves; none if there is nothing to be halved.
+    ranks : sequence of int
+        Those that the halves allow.
+    """
+
+    mode: int = 0
+    parts: Sequence[Problem] = ()
+    ranks: Sequence[int] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class Halves:
     """Agreement of the fits of both halves of a tensor, and errors of prediction, by rank.
 
@@ -218,14 +237,34 @@ class Halves:
     errors: dict[int, np.ndarray]
 
 
-def split_halves(scanned: Scan, ranks: Sequence[int], rng: np.random.Generator) -> Halves:
-    r"""Fit both halves of a tensor, along its first mode, and predict blocks of each from the other.
+def split_halves(scanned: Scan, ranks: Sequence[int], rng: np.random.Generator) -> Split:
+    """Halve a tensor at random along its first mode, or its largest if that is too short.
 
-    Factors of all modes but the first are taken from one half. Rows of the other half get their scores by least
-    squares from some of their columns, and what these predict for the other columns is held against the data: nothing
-    of a block that is left out was used, neither for its rows nor for its columns. A tensor too large for that is
-    represented by its core, turned at random, which leaves white noise white and spreads every component evenly over
-    all rows.
+    A tensor too large for that is represented by its core, turned at random, which leaves white noise white and spreads
+    every component evenly over all rows.
+    """
+    problem = _formed(scanned, rng)
+    if problem is None or max(problem.tensor.shape) < LEAST_ROWS:
+        return Split()
+    shape = problem.tensor.shape
+    mode = 0 if shape[0] >= LEAST_ROWS else int(np.argmax(shape))
+    order = rng.permutation(shape[mode])
+    rows = [np.sort(order[: order.size // 2]), np.sort(order[order.size // 2 :])]
+    parts = [part for half in rows if (part := _part(problem, {mode: half})) is not None]
+    allowed = [rank for rank in ranks if all(rank <= most_components(part.tensor.shape) for part in parts)]
+    return (
+        Split(mode, [part.with_rank(max(allowed)) for part in parts], allowed)
+        if len(parts) == 2 and allowed
+        else Split()
+    )
+
+
+def compare_halves(split: Split, scans: Sequence[Scan], rng: np.random.Generator) -> Halves:
+    """Compare the fits of both halves of a tensor, and predict blocks of each from the other.
+
+    Factors of all modes but that of the halves are taken from one half. Rows of the other half get their scores by
+    least squares from some of their columns, and what these predict for the other columns is held against the data:
+    nothing of a block that is left out was used, neither for its rows nor for its columns.
 
     References
     ----------
@@ -233,20 +272,11 @@ def split_halves(scanned: Scan, ranks: Sequence[int], rng: np.random.Generator) 
     Stat. 3(2), 2009. R. A. Harshman and M. E. Lundy, "The PARAFAC model for three-way factor analysis and
     multidimensional scaling", in Research Methods for Multimode Data Analysis, 1984.
     """
-    problem = _formed(scanned, rng)
-    if problem is None or max(problem.tensor.shape) < LEAST_ROWS:
+    if not split.parts:
         return Halves({}, {})
-    shape = problem.tensor.shape
-    mode = 0 if shape[0] >= LEAST_ROWS else int(np.argmax(shape))
-    order = rng.permutation(shape[mode])
-    rows = [np.sort(order[: order.size // 2]), np.sort(order[order.size // 2 :])]
-    parts = [part for half in rows if (part := _part(problem, {mode: half})) is not None]
-    ranks = [rank for rank in ranks if all(rank <= most_components(part.tensor.shape) for part in parts)]
-    if len(parts) < 2 or not ranks:
-        return Halves({}, {})
-    fits = [scan(part.with_rank(max(ranks)), ranks, rng, polish=False).fits for part in parts]
-    congruence = {rank: _congruence(fits[0][rank], fits[1][rank], mode) for rank in ranks}
-    return Halves(congruence, _held_out(parts, fits, mode, rng))
+    fits = [scanned.fits for scanned in scans]
+    congruence = {rank: _congruence(fits[0][rank], fits[1][rank], split.mode) for rank in split.ranks}
+    return Halves(congruence, _held_out(split.parts, fits, split.mode, rng))
 
 
 def _formed(scanned: Scan, rng: np.random.Generator) -> Problem | None:

@@ -60,6 +60,12 @@ class Scan:
     fits: dict[int, Factorization] = field(default_factory=dict)
     ends: dict[int, End] = field(default_factory=dict)
 
+    @classmethod
+    def begun(cls, problem: Problem, rng: np.random.Generator) -> Scan:
+        """Compress a problem, for the largest of the ranks, and fit none yet."""
+        problem = problem.in_double_precision()
+        return cls(problem, reduce(problem, rng))
+
     def space_of(self, rank: int) -> Reduction:
         """Return the space with the problem of one of the ranks."""
         return replace(self.space, problem=self.space.problem.with_rank(rank))
@@ -71,16 +77,15 @@ class Scan:
         self.fits[rank] = as_factorization(estimate, problem)
 
 
-def scan(problem: Problem, ranks: Sequence[int], rng: np.random.Generator, *, polish: bool = True) -> Scan:
-    """Fit components of every rank, in ascending order, roughly.
+def scan(scanned: Scan, ranks: Sequence[int], rng: np.random.Generator, *, polish: bool = True) -> Scan:
+    """Fit components of every rank to what a scan has begun with, in ascending order, roughly.
 
     A free and complete tensor is compressed once, for the largest rank, and all fits begin on that core: from its
     diagonalization, and from the components of the rank below joined by the strongest terms of their residual. Once the
     residual is noise, and one more component is not sound, further ranks get a few steps from the rank below. Without
     `polish`, fits stay on the core, without swaps. Constraints and missing entries are fitted on all of the tensor.
     """
-    problem = problem.in_double_precision()
-    scanned = Scan(problem, reduce(problem, rng))
+    problem = scanned.problem
     is_noise = is_over = False
     below: Factorization | None = None
     for rank in ranks:

@@ -11,7 +11,8 @@ import numpy as np
 
 from codiag._arrays import to_host
 from codiag._text import visible
-from codiag.least_squares import CANCELLING
+from codiag.least_squares import CANCELLING, largest_term_of_unit_noise
+from codiag.problem import groups_of
 from codiag.result import cancelling_pairs, congruences, whole_norm
 from codiag.search import DOUBTFUL
 from codiag.theory._identifiability import factor_condition, kruskal_condition
@@ -186,13 +187,13 @@ def _errors(fit: Factorization) -> np.ndarray:
 
 
 def largest_noise_term(fit: Factorization) -> float:
-    r"""Return the weight that the largest rank-one term of the noise of a fit exceeds in one of a thousand cases.
+    """Return the weight that the largest rank-one term of the noise of a fit exceeds in one of a thousand cases.
 
-    It is :math:`\sigma \sum_m \sqrt{d_m}` at most on average, and one of a thousand exceeds that by 3.7 :math:`\sigma`
-    (concentration of Gaussian maxima). NaN where the noise is not known.
+    NaN where the noise is not known.
     """
     noise = max(fit.noise, ROUNDING * fit.norm) if math.isfinite(fit.noise) else math.nan
-    return noise * (sum(math.sqrt(size) for size in fit.shape) + 3.7)
+    groups = groups_of(bool(fit.symmetric), len(fit.shape)) if fit.problem is None else fit.problem.groups
+    return noise * largest_term_of_unit_noise(fit.shape, groups)
 
 
 def _superfluous(fit: Factorization) -> tuple[int, ...]:
