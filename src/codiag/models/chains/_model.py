@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from codiag._checks import UndeterminedError
+from codiag._progress import progress_if
 from codiag.models.chains._forward_backward import baum_welch_sums, from_baum_welch_sums
 from codiag.models.chains._moments import (
     Chain,
@@ -137,7 +138,7 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
         super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
         self.n_jackknife = n_jackknife
 
-    def fit(self, X: Any, lengths: Any = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, lengths: Any = None, *, progress: bool = False) -> Self:  # noqa: N803
         """Estimate the model from symbols 0, 1, ... or strings.
 
         Parameters
@@ -148,6 +149,9 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
             which `max_iter` must be zero. Parts are read once for the moments, and once for every Baum-Welch step.
         lengths : sequence of int, optional
             Lengths of the sequences if symbols are concatenated; by default all symbols are one sequence.
+        progress : bool
+            Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
+            seconds.
 
         Returns
         -------
@@ -169,7 +173,9 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
         (2, 2)
         """
         parts = sequences_in_parts(X, lengths)
-        warn_caller(self.learn(split_sequences(X, lengths) if parts is None else parts))
+        with progress_if(progress, f"fitting {type(self).__name__}"):
+            found = self.learn(split_sequences(X, lengths) if parts is None else parts)
+        warn_caller(found)
         return self
 
     def partial_fit(self, X: Any, lengths: Any = None) -> Self:  # noqa: N803

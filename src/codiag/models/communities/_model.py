@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from codiag._arrays import few_threads
 from codiag._checks import UndeterminedError, as_flag, as_number
+from codiag._progress import progress_if
 from codiag.methods import Method, as_method
 from codiag.models.communities._connectivity import (
     MANY_STEPS,
@@ -183,7 +184,7 @@ class MixedMembershipCommunities(Model):
         self.n_jackknife = n_jackknife
         self.random_state = random_state
 
-    def fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: object = None, *, progress: bool = False) -> Self:  # noqa: N803
         """Find communities in a graph.
 
         Parameters
@@ -193,6 +194,9 @@ class MixedMembershipCommunities(Model):
             is listed twice counts once.
         y : ignored
             Not used; part of the interface of scikit-learn.
+        progress : bool
+            Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
+            seconds.
 
         Returns
         -------
@@ -211,7 +215,9 @@ class MixedMembershipCommunities(Model):
         >>> MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency).memberships_.shape
         (90, 2)
         """
-        warn_caller(self.learn(X))
+        with progress_if(progress, f"fitting {type(self).__name__}"):
+            found = self.learn(X)
+        warn_caller(found)
         return self
 
     def learn(self, data: Any) -> tuple[Warning, ...]:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._checks import ConvergenceWarning, as_flag, as_generator, as_number
+from codiag._progress import progress_if
 from codiag.methods import Method, as_method
 from codiag.models.crowd._copies import copy_warnings, detect_copies, with_shared_votes
 from codiag.models.crowd._em import CrowdPrior, Prior, Run, Start, as_prior, expect, run_em, run_with_estimated_prior
@@ -197,7 +198,7 @@ class DawidSkene(CrowdTables, Model):
         self.missing = missing
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, gold: Any = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any = None, *, gold: Any = None, progress: bool = False) -> Self:  # noqa: N803
         """Estimate labels and workers from votes.
 
         Parameters
@@ -218,6 +219,9 @@ class DawidSkene(CrowdTables, Model):
             rows, `missing` if it is not known. These tasks keep their class. They inform the estimates of the workers,
             and decide which class is which if a crowd is mostly wrong. Tasks without votes, and missing labels, are
             ignored; labels that no vote has are refused.
+        progress : bool
+            Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
+            seconds.
 
         Returns
         -------
@@ -236,7 +240,9 @@ class DawidSkene(CrowdTables, Model):
         >>> DawidSkene(random_state=0).fit(crowd.votes).labels_.shape
         (100,)
         """
-        warn_caller(self.learn(X, _one_of(y, gold)))
+        with progress_if(progress, f"fitting {type(self).__name__}"):
+            found = self.learn(X, _one_of(y, gold))
+        warn_caller(found)
         return self
 
     def learn(self, data: Any, gold: Any = None) -> tuple[Warning, ...]:

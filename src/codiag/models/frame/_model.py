@@ -19,6 +19,7 @@ from codiag._checks import (
     warn_of_former,
     with_new_keywords,
 )
+from codiag._progress import progress_if
 from codiag.methods import Auto, Method, as_method
 from codiag.models.frame._components import Components
 from codiag.problem import Problem
@@ -112,7 +113,7 @@ class Model(BaseEstimator):
         model: Self = super().set_params(**with_new_keywords(type(self).__name__, self.former_parameters, params))
         return model
 
-    def fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: object = None, *, progress: bool = False) -> Self:  # noqa: N803
         """Estimate the model.
 
         Parameters
@@ -121,6 +122,9 @@ class Model(BaseEstimator):
             Samples, in the form that the model describes.
         y : ignored
             Not used; there for the interface of scikit-learn.
+        progress : bool
+            Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
+            seconds.
 
         Returns
         -------
@@ -134,7 +138,9 @@ class Model(BaseEstimator):
         >>> CP(1, random_state=0).fit(np.ones((4, 3, 2))).n_components_
         1
         """
-        warn_caller(self.learn(X))
+        with progress_if(progress, f"fitting {type(self).__name__}"):
+            found = self.learn(X)
+        warn_caller(found)
         return self
 
     def learn(self, data: Any) -> tuple[Warning, ...]:
