@@ -26,7 +26,7 @@ from codiag.diagonalize import (
 )
 from codiag.methods import ALS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer, Method
 from codiag.models import HiddenMarkov, LatentDirichlet, MultiviewMixture, SingleTopic, SphericalGaussianMixture
-from codiag.starts import Diagonal, Extended, Filled, FixedFactors, Given, Grown, Listed, Random, Start
+from codiag.starts import Diagonal, Extended, Filled, FixedFactors, Given, Grown, Listed, Random, Screened, Start
 from codiag.synthetic import PlantedTensor, Stack, matrix_stack, mild_factor, orthonormal_factor
 from codiag.tensors import FactoredTensor, SparseTensor, symmetrize
 from extending import example
@@ -186,6 +186,7 @@ STARTS = {
         lambda truth: Extended(components=truth.columns([0, 1])), ("complete", "incomplete", "listed")
     ),
     "random": StartCase(lambda _: Random(), ("complete", "incomplete", "listed", "symmetric")),
+    "screened": StartCase(lambda _: Screened(), ("complete",)),
     "coarse to fine": StartCase(
         lambda _: example("start").CoarseToFine(widths=3), ("complete", "incomplete", "symmetric")
     ),

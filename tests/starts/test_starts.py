@@ -11,8 +11,9 @@ from array_api_compat import array_namespace
 import codiag
 from cases import STARTS, start_problem
 from codiag import starts
+from codiag.least_squares import LeastSquares, alternate
 from codiag.methods import Auto
-from codiag.problem import Log
+from codiag.problem import Log, Problem
 from codiag.starts import Start, default_starts
 from codiag.tensors import FactoredTensor
 from extending import example
@@ -98,3 +99,30 @@ def test_a_search_without_a_start_that_applies_is_refused():
     problem, truth = start_problem("listed")
     with pytest.raises(ValueError, match="starts must yield components for this problem"):
         codiag.factorize(problem, method=Auto(starts=[STARTS["coarse to fine"].of(truth)]), seed=0)
+
+
+@pytest.mark.parametrize("constraints", [None, "nonnegative", (None, "nonnegative", None)], ids=str)
+def test_screened_starts_are_plain_sweeps_and_the_lowest_comes_first(constraints):
+    """Each ends where it would alone, below random components, with columns of one sign where these are asked for."""
+    problem = Problem(np.random.default_rng(0).random((5, 6, 7)) - 0.2, 3, constraints=constraints)
+    found = list(starts.Screened().generate(problem, np.random.default_rng(0), Log()))
+    errors = [np.linalg.norm(problem.tensor.to_dense() - start.to_dense()) for start in found]
+    assert len(found) >= 20
+    assert errors[0] <= min(errors) * (1 + 1e-12)
+    assert errors[0] < 0.999 * np.median(errors)
+    for mode, rule in enumerate(problem.constraints or ()):
+        assert rule is None or all(np.all(start.factors[mode] >= 0) for start in found)
+    if constraints is None:
+        swept = alternate(LeastSquares(problem), found[0], max_sweeps=1, tol=0.0).components
+        assert 0.99 * errors[0] < np.linalg.norm(problem.tensor.to_dense() - swept.to_dense()) < errors[0]
+
+
+@pytest.mark.parametrize("stated", [{"symmetric": True}, {"observed": np.arange(125).reshape(5, 5, 5) > 9}], ids=str)
+def test_only_plain_least_squares_is_screened(stated):
+    problem = Problem(np.ones((5, 5, 5)), 2, **stated)
+    assert not list(starts.Screened().generate(problem, np.random.default_rng(0), Log()))
+
+
+def test_a_large_tensor_is_not_screened():
+    problem = Problem(np.random.default_rng(0).random((30, 30, 30)), 10)
+    assert not list(starts.Screened().generate(problem, np.random.default_rng(0), Log()))

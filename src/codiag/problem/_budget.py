@@ -24,6 +24,9 @@ FLOPS_PER_SECOND = 2e9
 SOLVE_PRODUCTS = 30
 """Products with the Gauss-Newton matrix in a step, typically."""
 
+SCREENING_SECONDS, MOST_STARTS = 0.03, 256
+"""Seconds for a few sweeps of many starts of a small tensor, and how many of them at most."""
+
 LEAST_SECONDS = 0.1
 """Seconds that a search may take in any case, which nobody notices."""
 
@@ -109,3 +112,9 @@ def step_seconds(problem: Problem) -> float:
 def terms_seconds(problem: Problem) -> float:
     """Return the price of the strongest terms of a residual: power iterations from a few vectors."""
     return SOLVE_PRODUCTS * step_seconds(problem.with_rank(1))
+
+
+def n_affordable_starts(problem: Problem, n_sweeps: int) -> int:
+    """Return how many starts of a small tensor can be swept at once: one call of Python for all of them."""
+    sweep = 6.0 * problem.tensor.n_stored * problem.rank / FLOPS_PER_SECOND
+    return int(min(MOST_STARTS, SCREENING_SECONDS / (n_sweeps * sweep)))

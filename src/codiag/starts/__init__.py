@@ -14,6 +14,7 @@ from codiag.starts._koszul import (
 )
 from codiag.starts._random import Random
 from codiag.starts._rank_one_span import gram_null_space, rank_one_roles, rank_one_start
+from codiag.starts._screened import Screened
 from codiag.starts._slices import (
     Roles,
     assign_roles,

@@ -12,6 +12,7 @@ from codiag.starts._diagonal import Diagonal, Filled, Listed
 from codiag.starts._given import FixedFactors
 from codiag.starts._grown import Grown
 from codiag.starts._random import Random
+from codiag.starts._screened import Screened
 from codiag.starts._slices import assign_roles
 from codiag.starts._start import Start
 from codiag.tensors import is_large
@@ -25,7 +26,7 @@ def default_starts(problem: Problem) -> Sequence[Start]:
     observed entries.
     """
     if not problem.required_features:
-        return (Filled() if is_small(problem.tensor.shape) else Diagonal(), Random())
+        return (Filled(), Screened(), Random()) if is_small(problem.tensor.shape) else (Diagonal(), Random())
     if any(constraint is not None and constraint.is_fixed for constraint in problem.constraints or ()):
         return (FixedFactors(),)
     large = is_large(problem.tensor.shape)
@@ -39,5 +40,5 @@ def default_starts(problem: Problem) -> Sequence[Start]:
         return (Grown(), Random())
     is_mostly_observed = 2 * problem.n_observed > math.prod(problem.tensor.shape)
     if is_mostly_observed and problem.is_one_sided:
-        return (Filled(), Random())
+        return (Filled(), Screened(), Random())
     return (Filled(), Grown(), Random()) if is_mostly_observed else (Grown(), Filled(), Random())

@@ -333,11 +333,12 @@ def asymmetry(first: Tensor, rotated: Tensor, squared_norm: float) -> float:
 
 
 def khatri_rao(factors: Sequence[Array]) -> Array:
-    """Return the columnwise Kronecker product, shape (d_0 d_1 ..., r), the first factor varying slowest."""
+    """Return the columnwise Kronecker product, shape (..., d_0 d_1 ..., r), the first factor varying slowest."""
     xp = array_namespace(factors[0])
     product = factors[0]
     for factor in factors[1:]:
-        product = xp.reshape(product[:, None, :] * factor[None, :, :], (-1, factor.shape[1]))
+        both = product[..., :, None, :] * factor[..., None, :, :]
+        product = xp.reshape(both, (*both.shape[:-3], -1, both.shape[-1]))
     return product
 
 
