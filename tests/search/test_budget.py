@@ -178,6 +178,16 @@ def test_one_component_of_one_sign_is_found_among_mixed_signs(seed):
     assert fit.relative_error**2 <= 1 - tensor.max() ** 2 / np.sum(tensor**2) + 1e-12
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_one_component_of_a_small_tensor_is_the_best_one(seed):
+    """Rank one has local minima, too: no power iteration from twenty random vectors ends lower."""
+    tensor = np.random.default_rng(seed).standard_normal((4, 4, 2, 3))
+    problem, rng = Problem(tensor, 1), np.random.default_rng(1)
+    starts = [FactoredTensor(np.ones(1), [rng.standard_normal((size, 1)) for size in tensor.shape]) for _ in range(20)]
+    lowest = min(minimize(problem, start, Limits()).objective for start in starts)
+    assert (codiag.factorize(tensor, 1, seed=0).relative_error * np.linalg.norm(tensor)) ** 2 / 2 < lowest * (1 + 1e-9)
+
+
 def test_progress_is_shown_if_it_takes_long(monkeypatch, capsys):
     from rich.console import Console
 

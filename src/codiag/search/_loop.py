@@ -352,9 +352,12 @@ def is_enough(ends: Sequence[End], n_starts: int = 1) -> bool:
     """
     best = lowest(ends)
     problem = best.problem
-    if best.is_exact or is_large(problem.tensor.shape) or (problem.rank == 1 and not problem.required_features):
+    is_quick = is_small(problem.tensor.shape)
+    if best.is_exact or is_large(problem.tensor.shape):
         return True
-    must_be_clear = is_small(problem.tensor.shape) or problem.rank > max(problem.tensor.shape)
+    if problem.rank == 1 and not problem.required_features and not is_quick:
+        return True
+    must_be_clear = is_quick or problem.rank > max(problem.tensor.shape)
     n_allowed = 0 if must_be_clear else best.n_few
     if best.is_noise and not best.fits_anything and len(best.weak) <= n_allowed:
         return True
