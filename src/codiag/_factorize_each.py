@@ -138,7 +138,7 @@ def factorize_each(
     given = _Given(tensors, rank)
     with progress_if(progress, "factorizing tensors"):
         ends = Parallel(n_jobs=n_jobs)(
-            delayed(_fitted)(
+            delayed(_fitted if isinstance(tensors, Sized) else _fitted_and_let_go)(
                 tensor,
                 {"rank": its_rank, "constraints": constraints, "symmetric": symmetric}
                 | {"observed": _observed_of(observed, tensor, index)},
@@ -233,6 +233,12 @@ def _fitted(tensor: Any, stated: dict[str, Any], method: Method | None, seed: An
         return _End(*fitted(problem, method, seed))
     except (ValueError, TypeError) as refusal:
         return _Refusal(refusal, is_tensor_right=False)
+
+
+def _fitted_and_let_go(*stated: Any) -> _End | _Refusal:
+    """Do the same for a tensor that nobody else keeps: neither does the fit."""
+    end = _fitted(*stated)
+    return end if isinstance(end, _Refusal) else end._replace(fit=end.fit.without_data())
 
 
 def _is_right(tensor: Any) -> bool:

@@ -159,7 +159,8 @@ def test_noise_and_standard_errors_follow_the_residual():
     fit = codiag.factorize(SparseTensor(places, entries[tuple(places)], entries.shape), RANK, seed=0)
     dense = codiag.factorize(DenseTensor(entries.astype(np.float64)), RANK, seed=0)
     assert fit.noise == pytest.approx(dense.noise, rel=1e-3)
-    np.testing.assert_allclose(fit.standard_errors, dense.standard_errors, rtol=1e-2)
+    np.testing.assert_allclose(fit.sensitivity.factors, dense.sensitivity.factors, rtol=1e-2)
+    np.testing.assert_allclose(fit.standard_errors, fit.noise * fit.sensitivity.factors, rtol=1e-12)
 
 
 class TestWhatCancels:

@@ -44,6 +44,7 @@ from codiag.least_squares._linear_solve import (
 )
 from codiag.least_squares._minimize import BRIEF, ROUGH, are_orthogonal, minimize
 from codiag.least_squares._noise import (
+    CONCENTRATION,
     N_FLIPS,
     NORMAL_QUANTILE,
     is_noise,
@@ -53,7 +54,7 @@ from codiag.least_squares._noise import (
 )
 from codiag.least_squares._objective import LeastSquares
 from codiag.least_squares._orthogonal import polar, rotate
-from codiag.least_squares._rank_one import best_rank_one, distinct_terms, split_columns
+from codiag.least_squares._rank_one import N_TERMS, best_rank_one, distinct_terms, split_columns
 from codiag.least_squares._tolerances import (
     BRIEF_STEP,
     BRIEF_SWEEPS,

@@ -282,6 +282,31 @@ class Problem(FormerAttributes):
             data=ObservedTensor(tensor, observed, False),
         )
 
+    def with_weights(self, tensor: Tensor, observed: Array) -> Problem:
+        """Return the problem on another tensor of the same shape, with other weights of its entries.
+
+        Parameters
+        ----------
+        tensor : Tensor
+            Not checked.
+        observed : array of the shape of the tensor
+            Weights of its entries, not checked.
+
+        Returns
+        -------
+        Problem
+            With the same rank, constraints and shared factors.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> problem = codiag.Problem(np.ones((3, 4, 5)), 1)
+        >>> problem.with_weights(problem.tensor, np.full((3, 4, 5), 2.0)).data.mean_weight
+        2.0
+        """
+        return self._with(second_moment=None, labels=None, data=ObservedTensor(tensor, observed, self.symmetric))
+
     def complete(self) -> Problem:
         """Return the problem on the tensor with missing entries filled, without constraints, for a start.
 

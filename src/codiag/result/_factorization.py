@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,16 +14,18 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._arrays import Array, all_equal, to_host
+from codiag._checks import Seed, as_share
 from codiag._text import as_file, as_path, reason_of, visible
 from codiag.constraints import Constraint
 from codiag.labels import Labels
+from codiag.losses import Scatter
 from codiag.problem import Stage
 from codiag.result._files import read_fit, write_fit
 from codiag.tensors import FactoredTensor
 
 if TYPE_CHECKING:
     from codiag.problem import Problem
-    from codiag.theory import Diagnosis, Sensitivity
+    from codiag.theory import Bootstrap, Diagnosis, Intervals, NoiseErrors, Sensitivity
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,6 +70,9 @@ class Factorization:
     labels : Labels, optional
         Names of the modes and of their indices, if the data has labels: an xarray.DataArray, a pandas Series with an
         index of several levels, or a long data frame.
+    data : Problem, optional
+        The problem with the tensor itself, from which `scatter` and `bootstrap` are computed. None if it was not kept:
+        by `factorize_each`, in files, and of tensors with more than two million entries.
 
     See Also
     --------
@@ -97,6 +102,7 @@ class Factorization:
     problem: Problem | None = None
     constraints: tuple[Constraint | None, ...] | None = None
     labels: Labels | None = None
+    data: Problem | None = None
 
     def __post_init__(self) -> None:
         if self.symmetric is not False:
@@ -203,7 +209,9 @@ class Factorization:
         >>> fit.standard_errors.shape, bool(fit.standard_errors.max() < 0.1)
         ((3, 2), True)
         """
-        return self._times_noise(self.sensitivity.factors)
+        squares = [np.where(np.isnan(errors), 0.0, errors) ** 2 for errors in self._noise_errors.entries]
+        unknown = np.stack([np.all(np.isnan(errors), axis=0) for errors in self._noise_errors.entries])
+        return self._times_noise(np.where(unknown, np.nan, np.sqrt(np.stack([part.sum(axis=0) for part in squares]))))
 
     @cached_property
     def entry_standard_errors(self) -> tuple[np.ndarray, ...]:
@@ -225,7 +233,7 @@ class Factorization:
         >>> [errors.shape for errors in fit.entry_standard_errors]
         [(9, 2), (8, 2), (7, 2)]
         """
-        return tuple(map(self._times_noise, self.sensitivity.entries))
+        return tuple(map(self._times_noise, self._noise_errors.entries))
 
     @cached_property
     def weight_standard_errors(self) -> np.ndarray:
@@ -243,7 +251,208 @@ class Factorization:
         >>> bool((fit.weight_standard_errors < fit.weights).all())
         True
         """
-        return self._times_noise(self.sensitivity.weights)
+        return self._times_noise(self._noise_errors.weights)
+
+    @cached_property
+    def _noise_errors(self) -> NoiseErrors:
+        from codiag.theory import noise_errors
+
+        return noise_errors(self)
+
+    @cached_property
+    def scatter(self) -> Scatter | None:
+        """How the noise scatters, as the residual shows it; None if the tensor was not kept.
+
+        See Also
+        --------
+        Factorization.noise_model : The same in words.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> codiag.factorize(tensor, 2, seed=0).scatter.is_white
+        True
+        """
+        from codiag.theory import scatter_of
+
+        return scatter_of(self)
+
+    @cached_property
+    def residual_replication(self) -> float:
+        """Likeness of the strongest terms of the residual in two halves of the data, from 0 to 1.
+
+        Near 1 if the residual holds a component that was missed. NaN if it passes for noise, or the tensor was not
+        kept.
+
+        See Also
+        --------
+        Factorization.residual_excess : Whether the residual passes for white noise.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> bool(codiag.factorize(tensor, 1, seed=0).residual_replication > 0.9)
+        True
+        """
+        from codiag.theory import replication_of
+
+        return replication_of(self)
+
+    @property
+    def noise_model(self) -> str:
+        """The noise under which standard errors and intervals hold, in words.
+
+        See Also
+        --------
+        Factorization.noise : Its standard deviation.
+        Factorization.intervals : What follows from it.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> codiag.factorize(tensor, 2, seed=0).noise_model
+        'white: the same variance in all entries, and no correlations'
+        """
+        from codiag.theory import noise_in_words
+
+        return noise_in_words(self)
+
+    def intervals(self, level: float = 0.9) -> Intervals:
+        """Return confidence intervals of every entry of every factor, and of the weights.
+
+        Parameters
+        ----------
+        level : float
+            Probability with which an interval holds the true value, if the model and `noise_model` are right.
+
+        Returns
+        -------
+        codiag.theory.Intervals
+            ``factors``, with a pair of arrays (low, high) for each mode, and ``weights``, one such pair. Entries of
+            non-negative factors that are zero have intervals from zero to where they could be if they were free.
+
+        See Also
+        --------
+        Factorization.entry_standard_errors : Half their widths, up to a factor.
+        Factorization.bootstrap : Intervals without a model of the noise.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> fit = codiag.factorize(tensor, 2, seed=0)
+        >>> low, high = fit.intervals(0.95).weights
+        >>> bool((low < fit.weights).all() and (fit.weights < high).all())
+        True
+        """
+        from codiag.theory import intervals
+
+        as_share("level", level)
+        return intervals(self, level)
+
+    def bootstrap(
+        self, mode: int = 0, n: int = 200, *, seed: Seed = None, n_jobs: int | None = None, progress: bool = False
+    ) -> Bootstrap:
+        """Draw samples along a mode with replacement, and refit, to see how far the other modes depend on the samples.
+
+        Right for the factors of the other modes, whatever the noise within a sample is like, if samples are independent
+        of each other. Every refit begins at this fit, and takes some milliseconds.
+
+        Parameters
+        ----------
+        mode : int
+            The mode of the samples.
+        n : int
+            How often samples are drawn.
+        seed : int or numpy.random.Generator, optional
+            The same seed gives the same answer.
+        n_jobs : int, optional
+            Number of processes, -1 for as many as there are cores.
+        progress : bool
+            Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
+            seconds.
+
+        Returns
+        -------
+        codiag.theory.Bootstrap
+            With ``intervals()``, ``entry_standard_errors``, ``weight_standard_errors`` and ``plot()``.
+
+        See Also
+        --------
+        Factorization.jackknife : Without each sample in turn.
+        Factorization.intervals : Under a model of the noise.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((20, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> low, high = codiag.factorize(tensor, 2, seed=0).bootstrap(n=20, seed=0).intervals().weights
+        >>> bool((low < high).all())
+        True
+        """
+        from codiag.theory import bootstrap
+
+        return bootstrap(self, mode, n, seed, n_jobs, progress=progress)
+
+    def jackknife(self, mode: int = 0, *, n_jobs: int | None = None, progress: bool = False) -> Bootstrap:
+        """Leave out each sample along a mode in turn, and refit: as many refits as there are samples.
+
+        Parameters
+        ----------
+        mode : int
+            The mode of the samples.
+        n_jobs : int, optional
+            Number of processes, -1 for as many as there are cores.
+        progress : bool
+            Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
+            seconds.
+
+        Returns
+        -------
+        codiag.theory.Bootstrap
+            As of `bootstrap`; a sample that changes much stands out in ``factors``.
+
+        See Also
+        --------
+        Factorization.bootstrap : Samples drawn with replacement.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((20, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> codiag.factorize(tensor, 2, seed=0).jackknife().weights.shape
+        (20, 2)
+        """
+        from codiag.theory import jackknife
+
+        return jackknife(self, mode, n_jobs, progress=progress)
+
+    def without_data(self) -> Factorization:
+        """Return the fit without the tensor, with what is known about its noise.
+
+        Returns
+        -------
+        Factorization
+            The same, with the same standard errors, but no `bootstrap`.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> codiag.factorize(tensor, 2, seed=0).without_data().data is None
+        True
+        """
+        bare = replace(self, data=None)
+        vars(bare).update({name: value for name, value in vars(self).items() if name not in vars(bare)})
+        vars(bare).update(scatter=self.scatter, residual_replication=self.residual_replication)
+        return bare
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: all but the tensor."""
+        return vars(self) if self.data is None else vars(self.without_data())
 
     def _times_noise(self, errors: np.ndarray) -> np.ndarray:
         """Scale errors by unit noise; infinite ones, of what is not determined, stay infinite without noise."""

@@ -101,7 +101,7 @@ def _with_empty_rows(fit: Factorization, rows: list[np.ndarray], problem: Proble
         if tensor.symmetric:
             factors *= tensor.order
             break
-    return replace(fit, factors=tuple(factors), n_observed=None, labels=problem.labels)
+    return replace(fit, factors=tuple(factors), n_observed=None, labels=problem.labels, data=_kept(problem))
 
 
 def _has_large_cancelling_pair(fit: Factorization) -> bool:
@@ -134,7 +134,13 @@ def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
         problem=problem if problem.required_features else None,
         constraints=problem.constraints,
         labels=problem.labels,
+        data=_kept(problem),
     )
+
+
+def _kept(problem: Problem) -> Problem | None:
+    """Return a problem whose tensor is kept with the fit: one that is held entry by entry, and not large."""
+    return problem if problem.tensor.holds_entries and not is_large(problem.tensor.shape) else None
 
 
 def _with_rows(components: FactoredTensor, rows: Sequence[np.ndarray], value: float) -> FactoredTensor:

@@ -153,8 +153,9 @@ def fit_with_chosen_rank(problem: Problem, method: Any, seed: Any, refusal: str)
 
 def _final(fit: Factorization, problem: Problem, scale: float) -> Factorization:
     """Return a fit in the units and with the labels of the problem that was stated."""
-    stated = None if fit.problem is None else problem
-    return replace(fit, weights=fit.weights * scale, norm=fit.norm * scale, problem=stated, labels=problem.labels)
+    stated, data = (None if kept is None else problem for kept in (fit.problem, fit.data))
+    weights = fit.weights * scale
+    return replace(fit, weights=weights, norm=fit.norm * scale, problem=stated, labels=problem.labels, data=data)
 
 
 def _checked(ranks: Any) -> list[int]:

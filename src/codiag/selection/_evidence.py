@@ -16,9 +16,7 @@ from codiag.problem import Problem, most_components
 from codiag.result import Factorization
 from codiag.selection._scan import Scan, flaw_of, is_degenerate, residual_excess
 from codiag.tensors import DenseTensor, FactoredTensor, is_large
-
-ALIKE = 0.85
-"""Cosine from which two factors count as similar: Lorenzo-Seva and ten Berge, Methodology 2, 2006."""
+from codiag.theory import REPLICATES, part_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +43,11 @@ class Evidence:
         Why the rank is not supported, or empty.
     open_rows : tuple of pairs of int
         Mode and index of the rows of factors for which too little was observed.
+    replication : float
+        Likeness of the strongest terms of the residual in two halves of the data; NaN if it passes for white noise, or
+        was not examined.
+    noise_model : str
+        The noise that the residual shows, in words.
     """
 
     rank: int
@@ -57,6 +60,13 @@ class Evidence:
     degenerate: bool
     flaw: str
     open_rows: tuple[tuple[int, int], ...] = ()
+    replication: float = math.nan
+    noise_model: str = ""
+
+    @property
+    def leaves_noise(self) -> bool:
+        """Whether nothing but noise is left, white or not: no further component would replicate."""
+        return self.residual_excess <= 1 or self.replication < REPLICATES
 
     @property
     def held_out_error(self) -> float:
@@ -81,6 +91,8 @@ def evidence_for(scanned: Scan, rank: int, halves: Halves) -> Evidence:
         is_degenerate(fit),
         flaw_of(fit, below),
         tuple((mode, row) for mode, rows in enumerate(fit.sensitivity.undetermined) for row in rows),
+        fit.residual_replication,
+        fit.noise_model,
     )
 
 
@@ -96,9 +108,9 @@ def decide(table: Sequence[Evidence]) -> tuple[int | None, str]:
     if not sound:
         return None, _nothing(table)
     largest = sound[-1]
-    if largest.residual_excess <= 1:
-        return largest.rank, _of_white_noise(largest, table) + _open(largest)
-    alike = [evidence for evidence in sound if not evidence.congruence < ALIKE]
+    if largest.leaves_noise:
+        return largest.rank, _of_noise(largest, table) + _open(largest)
+    alike = [evidence for evidence in sound if not evidence.congruence < REPLICATES]
     if not alike:
         best = max(sound, key=lambda evidence: evidence.congruence)
         return None, (
@@ -137,17 +149,17 @@ def _nothing(table: Sequence[Evidence]) -> str:
     return f"No rank is supported: {reasons.get(min(flaws), default) if len(flaws) == 1 else default}."
 
 
-def _of_white_noise(chosen: Evidence, table: Sequence[Evidence]) -> str:
+def _of_noise(chosen: Evidence, table: Sequence[Evidence]) -> str:
     if chosen.residual_excess == 0:
         return f"Rank {chosen.rank}: it explains the tensor up to rounding, and {_beyond(chosen, table)}."
     # Rows that too little was observed of may take any length, and the weights with them.
     ratio = (
         f" (the smallest weight is {chosen.smallest_ratio:.3g} standard errors)" if chosen.smallest_ratio > 0 else ""
     )
-    return (
-        f"Rank {chosen.rank}: all components stand out from the noise{ratio}, the residual passes for white noise, and "
-        f"{_beyond(chosen, table)}."
-    )
+    rest = "the residual passes for white noise"
+    if not chosen.residual_excess <= 1:
+        rest = f"two halves of the data do not agree on what is left, noise that is not white ({chosen.noise_model})"
+    return f"Rank {chosen.rank}: all components stand out from the noise{ratio}, {rest}, and {_beyond(chosen, table)}."
 
 
 def _beyond(chosen: Evidence, table: Sequence[Evidence]) -> str:
@@ -157,6 +169,7 @@ def _beyond(chosen: Evidence, table: Sequence[Evidence]) -> str:
         return "no higher rank was tried"
     words = {
         "fits noise": "fits a component to noise",
+        "fits outliers": "fits a component to a single entry",
         "components cancel": "has components that cancel each other",
         "no entries to spare": "has as many parameters as there are entries",
         "not determined": "has components that the data leaves open",
@@ -198,8 +211,9 @@ def _of_prediction(chosen: Evidence, largest: Evidence, table: Sequence[Evidence
 GROUPS = 4
 """Groups of columns; each is left out in turn and predicted from the others. Chosen by experience."""
 
-LEAST_ROWS = 4
-"""Smallest size of a mode that is split into halves, so that each has two rows."""
+LEAST_ROWS, ENOUGH_ROWS = 4, 8
+"""Smallest size of a mode that is split into halves, so that each has two rows; and from which the first mode is: of
+fewer samples, a half may lack a component that the other has, and the largest mode is split instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +252,7 @@ class Halves:
 
 
 def split_halves(scanned: Scan, ranks: Sequence[int], rng: np.random.Generator) -> Split:
-    """Halve a tensor at random along its first mode, or its largest if that is too short.
+    """Halve a tensor at random along its first mode, or its largest if the first has few samples.
 
     A tensor too large for that is represented by its core, turned at random, which leaves white noise white and spreads
     every component evenly over all rows.
@@ -247,10 +261,10 @@ def split_halves(scanned: Scan, ranks: Sequence[int], rng: np.random.Generator) 
     if problem is None or max(problem.tensor.shape) < LEAST_ROWS:
         return Split()
     shape = problem.tensor.shape
-    mode = 0 if shape[0] >= LEAST_ROWS else int(np.argmax(shape))
+    mode = 0 if shape[0] >= ENOUGH_ROWS else int(np.argmax(shape))
     order = rng.permutation(shape[mode])
     rows = [np.sort(order[: order.size // 2]), np.sort(order[order.size // 2 :])]
-    parts = [part for half in rows if (part := _part(problem, {mode: half})) is not None]
+    parts = [part for half in rows if (part := part_of(problem, {mode: half})) is not None]
     allowed = [rank for rank in ranks if all(rank <= most_components(part.tensor.shape) for part in parts)]
     return (
         Split(mode, [part.with_rank(max(allowed)) for part in parts], allowed)
@@ -295,21 +309,6 @@ def _formed(scanned: Scan, rng: np.random.Generator) -> Problem | None:
     return problem.with_part(DenseTensor.of(entries, symmetric=False), observed, problem.constraints)
 
 
-def _part(problem: Problem, rows: Mapping[int, np.ndarray]) -> Problem | None:
-    """Return the problem on some slices of a tensor; None if no entry is observed there, or all are zero."""
-    entries, observed = problem.tensor.to_dense(), problem.observed
-    constraints = list(problem.constraints or (None,) * problem.tensor.order)
-    for mode, chosen in rows.items():
-        entries = pick(entries, chosen, mode)
-        observed = None if observed is None else pick(observed, chosen, mode)
-        constraint = constraints[mode]
-        constraints[mode] = None if constraint is None else constraint.on_rows(chosen)
-    xp = array_namespace(entries)
-    if not bool(xp.any(entries != 0)) or (observed is not None and not bool(xp.any(observed > 0))):
-        return None
-    return problem.with_part(DenseTensor.of(entries, symmetric=False), observed, tuple(constraints))
-
-
 def _congruence(first_fit: Factorization, second_fit: Factorization, mode: int) -> float:
     """Return the geometric mean over modes of the cosines between components, for the pair that differs most."""
     shared = [other for other in range(len(first_fit.factors)) if other != mode]
@@ -334,7 +333,7 @@ def _held_out(
     for half, known in zip(reversed(parts), fits, strict=True):
         for group in groups:
             others = np.setdiff1d(columns, group)
-            seen, block = _part(half, {other: others}), _part(half, {other: group})
+            seen, block = part_of(half, {other: others}), part_of(half, {other: group})
             if seen is None or block is None:
                 continue
             total += LeastSquares(block).squared_norm

@@ -25,7 +25,7 @@ from codiag.result import Factorization, as_factorization, cancelling_pairs, can
 from codiag.search import End, explore, finish
 from codiag.starts import Extended, Random, Start, default_starts
 from codiag.tensors import DenseTensor, FactoredTensor, is_large, symmetrize
-from codiag.theory import Unknowns, largest_noise_term
+from codiag.theory import Unknowns, largest_noise_term, outliers_of
 
 EFFORT = 3.0
 """Work of the search of a rank, relative to that for its first local minimum, as in a fit."""
@@ -200,6 +200,8 @@ def flaw_of(fit: Factorization, below: Factorization | None = None) -> str:
         return "no entries to spare"
     if not _is_determined(fit):
         return "not determined"
+    if outliers_of(fit):
+        return "fits outliers"
     least, worth = largest_noise_term(fit) ** 2, fit.sensitivity.worth
     # What is worth NaN was not computed, and is not held against the rank.
     if np.any(worth <= least) or (below is not None and _mean_gain(fit, below) <= least):

@@ -23,7 +23,7 @@ Examples
 
 from codiag._checks import former_names
 from codiag.theory._bounds import error_bound, minimum_projections, projection_concentration, projections_needed
-from codiag.theory._diagnosis import Diagnosis, diagnose, largest_noise_term
+from codiag.theory._diagnosis import REPLICATES, Diagnosis, diagnose, largest_noise_term, outliers_of, replication_of
 from codiag.theory._identifiability import (
     factor_condition,
     incoherence,
@@ -31,6 +31,7 @@ from codiag.theory._identifiability import (
     kruskal_rank,
     uniqueness_moduli,
 )
+from codiag.theory._noise_errors import Intervals, NoiseErrors, intervals, noise_errors, noise_in_words, scatter_of
 from codiag.theory._perturbation import (
     Perturbation,
     afsari_bound,
@@ -39,6 +40,7 @@ from codiag.theory._perturbation import (
     projected_diagonals,
     standard_errors,
 )
+from codiag.theory._resampling import Bootstrap, bootstrap, jackknife, part_of
 from codiag.theory._sensitivity import Sensitivity, Unknowns, noise_level, restricted_sensitivity, sensitivity
 
 __all__ = [

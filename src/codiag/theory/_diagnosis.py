@@ -11,10 +11,18 @@ import numpy as np
 
 from codiag._arrays import to_host
 from codiag._text import visible
-from codiag.least_squares import CANCELLING, largest_term_of_unit_noise
+from codiag.least_squares import (
+    CANCELLING,
+    CONCENTRATION,
+    N_TERMS,
+    LeastSquares,
+    distinct_terms,
+    largest_term_of_unit_noise,
+)
 from codiag.problem import groups_of
 from codiag.result import cancelling_pairs, congruences, whole_norm
 from codiag.search import DOUBTFUL
+from codiag.tensors import DenseTensor
 from codiag.theory._identifiability import factor_condition, kruskal_condition
 
 if TYPE_CHECKING:
@@ -26,6 +34,15 @@ SURE, ROUGH = 0.05, 0.3
 ROUNDING = 1e-12
 """Rounding errors in the energy that a component explains, as noise relative to the norm of the tensor."""
 
+
+MOSTLY = 0.5
+"""Share of the energy of a component in one entry, from which it may be the error of that entry."""
+
+REPLICATES = 0.85
+"""Cosine from which two factors count as similar: Lorenzo-Seva and ten Berge, Methodology 2, 2006."""
+
+LEAST_ROWS = 8
+"""Rows of a mode whose halves are compared, if there is one with as many."""
 
 MOST_LEFT_OUT = 10
 """Largest number of components whose joint removal is tried."""
@@ -53,7 +70,12 @@ class Diagnosis:
     superfluous : tuple of int
         Components without which the fit would be worse by no more than noise explains.
     residual_excess : float or None
-        As in `Factorization`: more than 1 where structure is left in the residual.
+        As in `Factorization`: more than 1 where the residual is not white noise.
+    replicated : float
+        Likeness of the strongest terms of the residual in two halves of the data: 1 if it holds a component that was
+        missed; NaN if the residual is noise, or was not examined.
+    noise_model : str
+        The noise for which standard errors hold, in words.
     advice : tuple of str
         What to try, a sentence each.
     undetermined : tuple of tuples of int
@@ -83,19 +105,20 @@ class Diagnosis:
     residual_excess: float | None
     advice: tuple[str, ...]
     undetermined: tuple[tuple[int, ...], ...] = ()
-
-    def _is_structured(self) -> bool:
-        """Return whether the residual is more than noise, so that standard errors are not valid."""
-        return self.residual_excess is not None and self.residual_excess > 1
+    replicated: float = math.nan
+    noise_model: str = ""
 
     def __str__(self) -> str:
-        n_well = self.verdicts.count("well")
-        lines = [f"{n_well} of {len(self.verdicts)} components are well determined."]
+        n_well, n_all = self.verdicts.count("well"), len(self.verdicts)
+        if self.verdicts.count("unknown") == n_all:
+            lines = [f"Whether components are well determined was not computed: {self.reasons[0]}."]
+        else:
+            lines = [f"{n_well} of {n_all} component{'s are' if n_all > 1 else ' is'} well determined."]
         for i, (verdict, reason) in enumerate(zip(self.verdicts, self.reasons, strict=True)):
-            if verdict == "unknown":
+            if verdict == "unknown" and self.verdicts.count("unknown") < n_all:
                 lines.append(f"Whether component {i} is well determined was not computed: {reason}.")
-            elif verdict != "well":
-                error = f" (standard error {self.standard_errors[i]:.2g})" if not self._is_structured() else ""
+            elif verdict in ("roughly", "not"):
+                error = f" (standard error {self.standard_errors[i]:.2g})"
                 lines.append(f"Component {i} is {verdict} determined{error}: {reason}.")
         if not self.unique:
             lines.append("Kruskal's condition fails: other components may fit as well, whatever the noise.")
@@ -105,8 +128,9 @@ class Diagnosis:
 def diagnose(fit: Factorization) -> Diagnosis:
     """Return which components of a fit are well determined, which are not, and why.
 
-    Three things are asked: whether components nearly cancel each other, whether the residual passes for noise, and how
-    far that noise moves the factors. Standard errors mean something only where the first two are in order.
+    Three things are asked: whether components nearly cancel each other, how far noise moves the factors, and whether
+    the residual holds a further component. Noise need not be white: standard errors are those for the noise that the
+    residual shows. A term of the residual is a component that was missed if both halves of the data have it.
 
     Parameters
     ----------
@@ -140,26 +164,26 @@ def diagnose(fit: Factorization) -> Diagnosis:
     errors = _errors(fit)
     conditions = tuple(factor_condition(factor) for factor in factors)
     degenerate = cancelling_pairs(np.abs(weights), cosines)
-    superfluous = _superfluous(fit)
-    structured = fit.residual_excess is not None and fit.residual_excess > 1
+    superfluous, outliers = _superfluous(fit), outliers_of(fit)
     stands_out = fit.sensitivity.worth > DOUBTFUL**2 * largest_noise_term(fit) ** 2  # no start can have missed these
     verdicts, reasons = [], []
     for component, error in enumerate(errors):
         partner = next((i + j - component for i, j, _ in degenerate if component in (i, j)), None)
         if partner is not None:
             verdict, reason = "not", f"it and component {partner} nearly cancel each other"
+        elif component in outliers:
+            verdict, reason = "not", f"it is little more than one entry, at {outliers[component]}, as errors are"
         elif component in superfluous:
             verdict, reason = "not", "without it the fit would be worse by no more than noise explains"
         else:
             verdict = "unknown" if math.isnan(error) else "not"
             verdict = "well" if error <= SURE else "roughly" if error <= ROUGH else verdict
             reason = "" if verdict == "well" else _reason(fit, component, error, np.abs(weights), cosines, conditions)
-            if structured and verdict in ("well", "roughly"):
-                verdict, reason = "roughly", "standard errors take the residual for noise, which it is not"
-            elif verdict == "well" and in_doubt(fit) and not stands_out[component]:
+            if verdict == "well" and in_doubt(fit) and not stands_out[component]:
                 verdict, reason = "roughly", "standard errors hold for one of several minima that starts have found"
         verdicts.append(verdict)
         reasons.append(reason)
+    likeness = fit.residual_replication
     return Diagnosis(
         errors,
         tuple(verdicts),
@@ -169,9 +193,45 @@ def diagnose(fit: Factorization) -> Diagnosis:
         degenerate,
         superfluous,
         fit.residual_excess,
-        tuple(_advice(fit, np.abs(weights), degenerate, superfluous)),
+        tuple(_advice(fit, np.abs(weights), degenerate, tuple(sorted({*superfluous, *outliers})), likeness)),
         fit.sensitivity.undetermined,
+        likeness,
+        fit.noise_model,
     )
+
+
+def replication_of(fit: Factorization) -> float:
+    """Return how alike the strongest terms of the residual are in two halves of the data, the mean cosine over modes.
+
+    The halves are samples of a mode along which noise is not correlated, if there is one. NaN if the residual passes
+    for noise, or was not examined.
+    """
+    problem = fit.data
+    if problem is None or problem.tensor.shape != fit.shape or not (fit.residual_excess or 0.0) > 1:
+        return math.nan
+    residual = to_host(LeastSquares(problem).residual(fit.tensor).to_dense()).astype(np.float64)
+    is_correlated = [lags.size > 0 for lags in _correlations(fit)]
+    mode = min(range(residual.ndim), key=lambda mode: (residual.shape[mode] < LEAST_ROWS, is_correlated[mode], mode))
+    n_rows = residual.shape[mode]
+    if n_rows < 2:
+        return math.nan
+    rows = np.arange(n_rows) if is_correlated[mode] else np.random.default_rng(0).permutation(n_rows)
+    halves = [np.take(residual, half, axis=mode) for half in np.array_split(rows, 2)]
+    if not all(half.any() for half in halves):
+        return math.nan
+    tensors = [DenseTensor.of(half, symmetric=False) for half in halves]
+    others = [other for other in range(residual.ndim) if other != mode]
+    likeness = []
+    for one, two in (tensors, tensors[::-1]):
+        term = distinct_terms(one, 1)[0]  # of several that are as strong, a mixture
+        spans = [two.leading_eigenpairs(other, min(N_TERMS, two.shape[other] // 2 + 1))[1] for other in others]
+        cosines = [np.linalg.norm(span.T @ term.factors[other]) for span, other in zip(spans, others, strict=True)]
+        likeness.append(math.prod(map(float, cosines)) ** (1 / len(others)))
+    return math.sqrt(math.prod(likeness))
+
+
+def _correlations(fit: Factorization) -> tuple[np.ndarray, ...]:
+    return (np.zeros(0),) * len(fit.shape) if fit.scatter is None else fit.scatter.correlations
 
 
 def in_doubt(fit: Factorization) -> bool:
@@ -193,7 +253,25 @@ def largest_noise_term(fit: Factorization) -> float:
     """
     noise = max(fit.noise, ROUNDING * fit.norm) if math.isfinite(fit.noise) else math.nan
     groups = groups_of(bool(fit.symmetric), len(fit.shape)) if fit.problem is None else fit.problem.groups
-    return noise * largest_term_of_unit_noise(fit.shape, groups)
+    return noise * max(largest_term_of_unit_noise(fit.shape, groups), largest_term_of_coloured_noise(fit))
+
+
+def largest_term_of_coloured_noise(fit: Factorization) -> float:
+    r"""Return the same for the noise that the residual shows, of unit variance in the mean; zero if that is white.
+
+    It is zero, too, if the residual is more than noise of that kind, or holds a component that was missed.
+
+    If :math:`C_m` are the covariances of the modes and :math:`\lambda_m` their largest eigenvalues, the mean is at most
+    :math:`\sum_m (\mathrm{tr}\, C_m \prod_{n \ne m} \lambda_n)^{1/2}` (Chevet), and the deviation at most
+    :math:`(\prod_m \lambda_m)^{1/2}`.
+    """
+    scatter = fit.scatter
+    if scatter is None or scatter.is_white or not scatter.explains_residual or fit.residual_replication >= REPLICATES:
+        return 0.0
+    covariances = scatter.covariances(to_host(fit.tensor.to_dense()))
+    largest = np.array([np.linalg.eigvalsh(covariance)[-1] for covariance in covariances])
+    traces = np.array([np.trace(covariance) for covariance in covariances])
+    return float((np.sum(np.sqrt(traces / largest)) + CONCENTRATION) * np.sqrt(np.prod(largest)))
 
 
 def _superfluous(fit: Factorization) -> tuple[int, ...]:
@@ -201,6 +279,25 @@ def _superfluous(fit: Factorization) -> tuple[int, ...]:
     if fit.rank == 1 or not math.isfinite(fit.noise):
         return ()
     return tuple(int(i) for i in np.flatnonzero(fit.sensitivity.worth <= largest_noise_term(fit) ** 2))
+
+
+def outliers_of(fit: Factorization) -> dict[int, tuple[int, ...]]:
+    """Return the components that are the error of one entry, with the index of that entry.
+
+    Such a component has most of its energy there, or no more than noise elsewhere, and is no larger than errors of
+    other entries are.
+    """
+    if fit.data is None or fit.rank == 1 or fit.data.tensor.shape != fit.shape or not fit.noise > 0:
+        return {}
+    factors, weights = [to_host(factor) for factor in fit.tensor.factors], np.abs(to_host(fit.weights))
+    shares = np.prod([np.max(factor**2, axis=0) for factor in factors], axis=0)
+    is_single = (shares > MOSTLY) | (np.sqrt(np.maximum(1 - shares, 0.0)) * weights < largest_noise_term(fit))
+    if not is_single.any():
+        return {}
+    largest = float(np.max(np.abs(to_host(LeastSquares(fit.data).residual(fit.tensor).to_dense()))))
+    entries = np.sqrt(shares) * weights
+    found = np.flatnonzero(is_single & (entries < DOUBTFUL * largest) & (entries > DOUBTFUL * fit.noise))
+    return {int(i): tuple(int(np.argmax(np.abs(factor[:, i]))) for factor in factors) for i in found}
 
 
 def _dispensable(fit: Factorization, superfluous: tuple[int, ...]) -> int:
@@ -245,7 +342,11 @@ def _reason(
 
 
 def _advice(
-    fit: Factorization, weights: np.ndarray, degenerate: Sequence[tuple[int, int, float]], superfluous: tuple[int, ...]
+    fit: Factorization,
+    weights: np.ndarray,
+    degenerate: Sequence[tuple[int, int, float]],
+    superfluous: tuple[int, ...],
+    likeness: float,
 ) -> list[str]:
     """Return sentences on what is wrong with a fit, and what to try."""
     sentences, norm = [], whole_norm(fit)
@@ -274,11 +375,9 @@ def _advice(
             which = f"Each of components {_listed(superfluous)} could be left out{together}"
         sentences.append(f"{which}: rank {fit.rank} may be too high; {lower}.")
     if fit.residual_excess is not None and fit.residual_excess > 1:
-        more = "" if degenerate or superfluous else f" (try rank {fit.rank + 1})"
-        sentences.append(
-            f"The residual is not white noise: its strongest direction holds {fit.residual_excess:.2g} times what "
-            f"noise would leave in any. Components may be missing{more}, or the noise is unequal."
-        )
+        sentences.append(_about_residual(fit, likeness, is_sound=not degenerate and not superfluous))
+    elif fit.scatter is not None and not fit.scatter.is_white:
+        sentences.append(f"The noise is not white: {fit.noise_model}. Standard errors allow for that.")
     unobserved = [np.flatnonzero(np.isnan(to_host(factor)).any(axis=1)).tolist() for factor in fit.factors]
     if any(unobserved):
         sentences.append(f"Nothing was observed of {_named_rows(fit, unobserved)}: NaN, and the rest as without it.")
@@ -298,6 +397,24 @@ def _advice(
     if not fit.converged:
         sentences.append("The fit did not converge: another seed or a lower rank may tell more.")
     return sentences
+
+
+def _about_residual(fit: Factorization, likeness: float, *, is_sound: bool) -> str:
+    """Return a sentence on a residual that is not white noise."""
+    found = f"The residual is not white noise: its strongest direction holds {fit.residual_excess:.2g} times what "
+    found += "white noise would leave in any"
+    if math.isnan(likeness):
+        return f"{found}. Components may be missing, or the noise is unequal."
+    if likeness >= REPLICATES:
+        more = f"; try rank {fit.rank + 1}" if is_sound else ""
+        agree = f"and two halves of the data agree on it (congruence {likeness:.2f})"
+        return f"{found}, {agree}: a component is missing{more}."
+    if fit.scatter is None or fit.scatter.is_white or not fit.scatter.explains_residual:
+        return f"{found}, but two halves of the data do not agree on it: no further component would replicate."
+    return (
+        f"The noise is not white: {fit.noise_model}. Standard errors allow for that. Two halves of the data do not "
+        "agree on what is left: no further component would replicate."
+    )
 
 
 def _listed(components: tuple[int, ...]) -> str:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -341,8 +341,36 @@ def _scaled_as_fitted(objective: LeastSquares, components: FactoredTensor) -> Ar
     return like(np.concatenate(scaled), point)
 
 
+class Inverse(NamedTuple):
+    """The inverse curvature of a fit on its free unknowns.
+
+    Attributes
+    ----------
+    covariance : array of shape (n, n)
+        For white noise of unit variance, without the directions that the data leaves free.
+    null : array of shape (n, n_null)
+        An orthonormal basis of these directions.
+    softened : array of shape (n, n)
+        The covariance with these directions, which are soft.
+    n_parameters : float
+        How many parameters the data determines.
+    """
+
+    covariance: np.ndarray
+    null: np.ndarray
+    softened: np.ndarray
+    n_parameters: float
+
+
 def _propagated(unknowns: Unknowns) -> tuple[list[np.ndarray], np.ndarray, float, np.ndarray]:
     """Return errors of factors' entries, what components are worth, how much was determined, and errors of weights."""
+    covariance, null, softened, n_parameters = inverse_of(unknowns)
+    errors, weights = entry_errors(unknowns, covariance, null), relative_weight_errors(unknowns, covariance, null)
+    return errors, _restricted_worth(unknowns, softened), n_parameters, weights
+
+
+def inverse_of(unknowns: Unknowns) -> Inverse:
+    """Invert the curvature on the free unknowns, with ridges, and along curved sets."""
     index = np.flatnonzero(unknowns.free)
     curvature = to_host(unknowns.objective.curvature(unknowns.point).matrix())[np.ix_(index, index)]
     curvature = curvature / unknowns.objective.problem.data.mean_weight
@@ -360,11 +388,10 @@ def _propagated(unknowns: Unknowns) -> tuple[list[np.ndarray], np.ndarray, float
     n_parameters = float(np.sum(covariance * curvature))
     null = np.linalg.qr(vectors[:, ~determined])[0]
     softened = covariance + vectors[:, ~determined] @ vectors[:, ~determined].T / (STIFF * largest)
-    errors, weights = _entry_errors(unknowns, covariance, null), _relative_weight_errors(unknowns, covariance, null)
-    return errors, _restricted_worth(unknowns, softened), n_parameters, weights
+    return Inverse(covariance, null, softened, n_parameters)
 
 
-def _entry_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) -> list[np.ndarray]:
+def entry_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) -> list[np.ndarray]:
     """Return the standard errors of the entries of unit factors, infinite where moves that change nothing observed are.
 
     Rows that are not determined take no part in the length of a column: those of all others stay finite.
@@ -387,7 +414,7 @@ def _entry_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) 
     return errors
 
 
-def _relative_weight_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) -> np.ndarray:
+def relative_weight_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) -> np.ndarray:
     """Return the errors of weights relative to them, infinite where moves that change nothing observed change them."""
     slopes = np.zeros((unknowns.values.size, unknowns.values.shape[1]))
     for numbers in unknowns.numbers:

@@ -1,0 +1,3 @@
+"""How entries scatter around a sum of components."""
+
+from codiag.losses._scatter import Scatter, correlations_at, estimate_scatter

@@ -1,0 +1,238 @@
+"""Errors of a fit from its samples: drawn again with replacement, or left out one at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from array_api_compat import array_namespace
+from scipy.stats import t as student
+
+from codiag._arrays import few_threads, pick, to_host
+from codiag._checks import Seed, as_generator, as_number, as_share, check_n_jobs
+from codiag._progress import progress_if
+from codiag.least_squares import Limits, minimize, unit_components
+from codiag.problem import Problem
+from codiag.tensors import DenseTensor, FactoredTensor
+from codiag.theory._noise_errors import Intervals
+
+if TYPE_CHECKING:
+    from codiag.result import Factorization
+
+REFIT = Limits(max_sweeps=50, tol=1e-6)
+"""Limits for the fit of a resample, which begins at the fit of all samples: far below its error."""
+
+
+def part_of(problem: Problem, rows: Mapping[int, np.ndarray]) -> Problem | None:
+    """Return a problem on some slices of its tensor; None if no entry is observed there, or all are zero."""
+    entries, observed = problem.tensor.to_dense(), problem.observed
+    constraints = list(problem.constraints or (None,) * problem.tensor.order)
+    for mode, chosen in rows.items():
+        entries = pick(entries, chosen, mode)
+        observed = None if observed is None else pick(observed, chosen, mode)
+        constraint = constraints[mode]
+        constraints[mode] = None if constraint is None else constraint.on_rows(chosen)
+    xp = array_namespace(entries)
+    if not bool(xp.any(entries != 0)) or (observed is not None and not bool(xp.any(observed > 0))):
+        return None
+    return problem.with_part(DenseTensor.of(entries, symmetric=False), observed, tuple(constraints))
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Fits of resampled data, each from the fit of all samples.
+
+    They tell how far the factors of the other modes, and the weights, would differ if other samples had been drawn,
+    whatever the noise within a sample is like.
+
+    Attributes
+    ----------
+    fit : Factorization
+        The fit of all samples.
+    mode : int
+        The mode of the samples.
+    weights : array of shape (n, rank)
+        The weights of every refit.
+    factors : tuple of arrays of shape (n, d_m, rank), or None
+        The factors of every refit, mode by mode, with the signs of the fit; None for the mode of the samples.
+    is_jackknife : bool
+        Whether samples were left out one at a time, and not drawn with replacement.
+
+    See Also
+    --------
+    codiag.Factorization.bootstrap : Draws samples with replacement.
+    codiag.Factorization.jackknife : Leaves out one at a time.
+
+    Examples
+    --------
+    >>> import codiag
+    >>> tensor = codiag.synthetic.noisy_tensor((20, 8, 7), 2, noise=0.01, seed=0).tensor
+    >>> found = codiag.factorize(tensor, 2, seed=0).bootstrap(n=10, seed=0)
+    >>> found.weights.shape, [None if part is None else part.shape for part in found.factors]
+    ((10, 2), [None, (10, 8, 2), (10, 7, 2)])
+    """
+
+    fit: Factorization
+    mode: int
+    weights: np.ndarray
+    factors: tuple[np.ndarray | None, ...]
+    is_jackknife: bool = False
+
+    def _errors(self, refits: np.ndarray) -> np.ndarray:
+        """Return standard errors from the scatter of refits."""
+        n_samples = self.fit.shape[self.mode]
+        if self.is_jackknife:
+            return np.asarray(np.std(refits, axis=0) * math.sqrt(refits.shape[0] - 1))
+        return np.asarray(np.std(refits, axis=0, ddof=1) * math.sqrt(n_samples / (n_samples - 1)))
+
+    @property
+    def entry_standard_errors(self) -> tuple[np.ndarray, ...]:
+        """Standard errors of the entries of the factors; NaN for the mode of the samples.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((20, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> [part.shape for part in codiag.factorize(tensor, 2, seed=0).jackknife().entry_standard_errors]
+        [(20, 2), (8, 2), (7, 2)]
+        """
+        unknown = np.full((self.fit.shape[self.mode], self.fit.rank), np.nan)
+        return tuple(unknown if refits is None else self._errors(refits) for refits in self.factors)
+
+    @property
+    def weight_standard_errors(self) -> np.ndarray:
+        """Standard errors of the weights.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((20, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> codiag.factorize(tensor, 2, seed=0).jackknife().weight_standard_errors.shape
+        (2,)
+        """
+        return self._errors(self.weights)
+
+    def intervals(self, level: float = 0.9) -> Intervals:
+        """Return confidence intervals of the factors of the other modes, and of the weights.
+
+        Parameters
+        ----------
+        level : float
+            Probability with which an interval holds the true value.
+
+        Returns
+        -------
+        Intervals
+            As of `Factorization.intervals`, NaN for the mode of the samples: Student's, with as many degrees of freedom
+            as there are samples but one.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((20, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> low, high = codiag.factorize(tensor, 2, seed=0).bootstrap(n=20, seed=0).intervals().factors[1]
+        >>> bool((low < high).all())
+        True
+        """
+        as_share("level", level)
+        times = float(student.ppf((1 + level) / 2, self.fit.shape[self.mode] - 1))
+        rules = self.fit.constraints or (None,) * len(self.factors)
+        found = []
+        for factor, errors, rule in zip(self.fit.factors, self.entry_standard_errors, rules, strict=True):
+            low, high = to_host(factor) - times * errors, to_host(factor) + times * errors
+            found.append((np.maximum(low, 0.0) if rule is not None and rule.is_one_sided else low, high))
+        weights, wide = to_host(self.fit.weights), times * self.weight_standard_errors
+        return Intervals(tuple(found), (weights - wide, weights + wide))
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the components with bands of these errors.
+
+        Parameters
+        ----------
+        **options : keywords
+            As of `Factorization.plot`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        drawn = replace(self.fit)
+        vars(drawn)["entry_standard_errors"] = tuple(
+            np.where(np.isnan(own), given, own)
+            for own, given in zip(self.entry_standard_errors, self.fit.entry_standard_errors, strict=True)
+        )
+        return drawn.plot(**options)
+
+
+def bootstrap(
+    fit: Factorization, mode: int, n: int, seed: Seed, n_jobs: int | None, *, progress: bool = False
+) -> Bootstrap:
+    """Refit samples along a mode that are drawn with replacement."""
+    as_number("n", n, integer=True)
+    rng, size = as_generator(seed, apart=True), fit.shape[_mode_of(fit, mode)]
+    draws = [np.sort(rng.integers(size, size=size)) for _ in range(n)]
+    return _refitted(fit, _mode_of(fit, mode), draws, n_jobs, progress=progress)
+
+
+def jackknife(fit: Factorization, mode: int, n_jobs: int | None, *, progress: bool = False) -> Bootstrap:
+    """Refit samples along a mode without each of them in turn."""
+    mode = _mode_of(fit, mode)
+    draws = [np.delete(np.arange(fit.shape[mode]), row) for row in range(fit.shape[mode])]
+    return replace(_refitted(fit, mode, draws, n_jobs, progress=progress), is_jackknife=True)
+
+
+def _mode_of(fit: Factorization, mode: int) -> int:
+    order = len(fit.shape)
+    if isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not -order <= mode < order:
+        raise ValueError(f"mode must be an integer from 0 to {order - 1}, or from the end if negative; got {mode!r}")
+    if fit.data is None:
+        raise ValueError(
+            "fit must hold its tensor to be refitted, as codiag.factorize returns it; those from files and iterators, "
+            "of sparse tensors and of more than two million entries do not"
+        )
+    if any(int(mode) % order in group and len(group) > 1 for group in fit.data.groups):
+        raise ValueError(f"mode must be one of samples, with a factor of its own; mode {mode} shares its factor")
+    if fit.shape[mode] < 3:
+        raise ValueError(f"mode must have three samples or more to be resampled; mode {mode} has {fit.shape[mode]}")
+    return int(mode) % order
+
+
+def _refitted(
+    fit: Factorization, mode: int, draws: Sequence[np.ndarray], n_jobs: int | None, *, progress: bool
+) -> Bootstrap:
+    from sklearn.utils.parallel import Parallel, delayed
+
+    check_n_jobs(n_jobs)
+    problem = fit.data
+    if problem is None:
+        raise ValueError("fit must hold its tensor")
+    with progress_if(progress, "refitting"), few_threads(float(problem.rank) * math.prod(problem.tensor.shape)):
+        refits = Parallel(n_jobs=n_jobs)(delayed(_refit)(problem, fit.tensor, mode, rows) for rows in draws)
+    found = [refit for refit in refits if refit is not None]
+    if len(found) < 2:
+        raise ValueError("mode must leave observed entries in resamples; almost none of them has any")
+    factors = [
+        None if other == mode else np.stack([refit[1][other] for refit in found]) for other in range(len(fit.shape))
+    ]
+    return Bootstrap(fit, mode, np.stack([refit[0] for refit in found]), tuple(factors))
+
+
+def _refit(
+    problem: Problem, start: FactoredTensor, mode: int, rows: np.ndarray
+) -> tuple[np.ndarray, list[np.ndarray]] | None:
+    """Return weights and factors of the fit to some rows, with the signs of the fit to all of them."""
+    part = part_of(problem, {mode: rows})
+    if part is None:
+        return None
+    begun = start.without_symmetry().changed(lambda factor, other: pick(factor, rows, 0) if other == mode else factor)
+    found = unit_components(minimize(part, begun, REFIT).components)
+    factors = []
+    for other, factor in enumerate(map(to_host, found.factors)):
+        signs = np.sign(np.sum(factor * to_host(begun.factors[other]), axis=0))
+        factors.append(factor * np.where(signs == 0, 1.0, signs))
+    scale = math.sqrt(problem.tensor.shape[mode] / rows.size)
+    return np.abs(to_host(found.weights)) * np.sign(to_host(start.weights)) * scale, factors
