@@ -39,6 +39,16 @@ def test_the_corpus_is_as_published():
     assert data.vocabulary.shape == (6906,)
 
 
+@needs_data
+def test_tensors_are_as_published():
+    eem = datasets.load_eem()
+    assert eem.tensor.shape == (eem.samples.size, eem.emission.size, eem.excitation.size) == (15, 99, 46)
+    assert 0.28 < np.isnan(eem.without_scatter()).mean() < 0.3
+    counts = datasets.load_microbiome()
+    assert counts.shape == (8, 28, 110)
+    assert counts.max() == 157075
+
+
 def test_votes_are_read_as_published(tmp_path):
     """Between tabs, some lines ending the old way, rows of the truth ten times over."""
     votes, truth = tmp_path / "x_crowd.txt", tmp_path / "x_truth.txt"

@@ -16,6 +16,7 @@ from codiag.selection import Evidence, decide, excess_over_draws
 from codiag.synthetic import fluorescence, noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor
 from codiag.theory import largest_noise_term, restricted_sensitivity
+from noises import NOISES, spectra
 
 
 def planted(shape, rank, noise=0.02, collinearity=0.0, seed=0):
@@ -234,14 +235,22 @@ def test_otherwise_the_smallest_that_predicts_as_well_as_the_best():
     assert "whether the residual is noise is not known" in reason
 
 
-def test_noise_that_is_not_white_is_told_by_prediction():
+def test_noise_that_is_not_white_is_told_by_halves():
     rng = np.random.default_rng(0)
     tensor = planted((24, 12, 10), 2, noise=0.0)
     loud = rng.uniform(0, 0.02, (1, 12, 10)) ** 2 * 100  # some entries are much noisier than others
     choice = codiag.choose_rank(tensor + loud * rng.standard_normal(tensor.shape), range(1, 5), seed=0)
     assert choice.table["residual_excess"][1] > 1
     assert choice.rank == 2
-    assert "not white noise" in choice.reason
+    assert "noise that is not white (" in choice.reason
+
+
+@pytest.mark.parametrize("constraints", [None, "nonnegative"])
+@pytest.mark.parametrize("kind", NOISES)
+def test_five_samples_show_three_substances_whatever_the_noise(kind, constraints):
+    """Halves of five samples may lack a substance; channels can be halved."""
+    tensor = spectra(kind, shape=(5, 40, 30), rank=3, level=0.03, seed=1)[2]
+    assert codiag.choose_rank(tensor, range(1, 6), constraints=constraints, seed=0).rank == 3
 
 
 def core_by_least_squares(factors, tensor):

@@ -74,6 +74,22 @@ SOURCES = {
     "Amherst41": _facebook("Amherst41", "9a30705807cdd066bf086b8cacb9db99088ca03435af268cb6e14571bdcdc85d"),
     "Simmons81": _facebook("Simmons81", "73519db06d9386c528bdff5145163f9305ae14c9087e2ad4a299dd9af1def8d7"),
     "Caltech36": _facebook("Caltech36", "1a8afa05af2ba6db93640408e45dca230e086d1082f81aa7ef98584d2a676085"),
+    "eem": Source(
+        "eem",
+        ("stardom.npz",),
+        (),
+        "https://github.com/MatthiasPucher/staRdom",
+        "495db236e7b2763ddea7f3dd3d4ba87324c37e8bb71ba0810449dad04cf7e2af",
+        "Pucher et al., staRdom, Water 11(11), 2019",
+    ),
+    "microbiome": Source(
+        "microbiome",
+        ("fujita2023.npz",),
+        (),
+        "https://github.com/GRvanderPloeg/parafac4microbiome",
+        "57f52108ffcfe3d44604237ccd6c6699e49e099ca9ba6305fe0e6aabf51bf22c",
+        "Fujita et al., Alternative stable states in microbiomes, Microbiome 11(63), 2023",
+    ),
     "kos": Source(
         "text",
         ("kos.npz",),
@@ -91,7 +107,7 @@ def names(folder: str | None = None) -> list[str]:
 
     Parameters
     ----------
-    folder : {"crowd", "facebook", "text"}, optional
+    folder : {"crowd", "eem", "facebook", "microbiome", "text"}, optional
         The kind of data; by default all kinds.
 
     Returns
@@ -113,7 +129,7 @@ def names(folder: str | None = None) -> list[str]:
     ['UNC28', 'Amherst41', 'Simmons81', 'Caltech36']
     """
     if folder is not None and folder not in [source.folder for source in SOURCES.values()]:
-        raise ValueError(f"folder must be crowd, facebook or text; got {folder!r}")
+        raise ValueError(f"folder must be crowd, eem, facebook, microbiome or text; got {folder!r}")
     return [name for name, source in SOURCES.items() if folder in (None, source.folder)]
 
 

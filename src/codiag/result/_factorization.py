@@ -209,9 +209,9 @@ class Factorization:
         >>> fit.standard_errors.shape, bool(fit.standard_errors.max() < 0.1)
         ((3, 2), True)
         """
-        squares = [np.where(np.isnan(errors), 0.0, errors) ** 2 for errors in self._noise_errors.entries]
-        unknown = np.stack([np.all(np.isnan(errors), axis=0) for errors in self._noise_errors.entries])
-        return self._times_noise(np.where(unknown, np.nan, np.sqrt(np.stack([part.sum(axis=0) for part in squares]))))
+        known = [np.where(np.isnan(errors), 0.0, errors) for errors in self.entry_standard_errors]
+        unknown = np.stack([np.all(np.isnan(errors), axis=0) for errors in self.entry_standard_errors])
+        return np.where(unknown, np.nan, np.stack([np.linalg.norm(errors, axis=0) for errors in known]))
 
     @cached_property
     def entry_standard_errors(self) -> tuple[np.ndarray, ...]:

@@ -18,6 +18,7 @@ from codiag._arrays import Array, to_host
 from codiag._text import save_arrays
 from codiag.constraints import Constraint, Fixed, NonNegative, Orthogonal, Ridge
 from codiag.labels import Labels
+from codiag.losses import Scatter
 from codiag.problem import Stage
 
 KINDS: dict[str, type[Constraint]] = {kind.__name__: kind for kind in (Fixed, NonNegative, Orthogonal, Ridge)}
@@ -96,6 +97,11 @@ def write_fit(path: Path, fit: Factorization) -> None:
         meta["undetermined"] = fit.sensitivity.undetermined
         arrays |= {f"sensitivity_{mode}": fit.sensitivity.entries[mode] for mode in range(len(factors))}
         arrays |= {"worth": fit.sensitivity.worth, "sensitivity_weights": fit.sensitivity.weights}
+    if fit.scatter is not None:
+        meta |= {"explains_residual": fit.scatter.explains_residual, "replication": fit.residual_replication}
+        arrays |= fit.scatter.to_arrays()
+        arrays |= {f"error_{mode}": fit.entry_standard_errors[mode] for mode in range(len(factors))}
+        arrays["weight_errors"] = fit.weight_standard_errors
     save_arrays(path, arrays | {"weights": to_host(fit.weights), "meta": np.array(json.dumps(meta))})
 
 
@@ -122,6 +128,8 @@ def read_fit(path: Path, kind: type[Factorization]) -> Factorization:
         )
         if "worth" in file:
             _restore_sensitivity(fit, meta, file)
+        if "explains_residual" in meta:
+            _restore_noise(fit, meta, file)
         return fit
 
 
@@ -137,6 +145,18 @@ def _labels(meta: dict[str, Any], file: Any) -> Labels | None:
     if names is None:
         return None
     return Labels(names, tuple(file[key] if (key := f"labels_{mode}") in file else None for mode in range(len(names))))
+
+
+def _restore_noise(fit: Factorization, meta: dict[str, Any], file: Any) -> None:
+    order = len(fit.factors)
+    scatter = Scatter.from_arrays(file, order, explains_residual=meta["explains_residual"])
+    errors = [file[f"error_{mode}"] for mode in range(1 if fit.symmetric else order)] * (order if fit.symmetric else 1)
+    vars(fit).update(
+        scatter=scatter,
+        residual_replication=meta["replication"],
+        entry_standard_errors=tuple(errors),
+        weight_standard_errors=file["weight_errors"],
+    )
 
 
 def _restore_sensitivity(fit: Factorization, meta: dict[str, Any], file: Any) -> None:

@@ -31,7 +31,15 @@ from codiag.theory._identifiability import (
     kruskal_rank,
     uniqueness_moduli,
 )
-from codiag.theory._noise_errors import Intervals, NoiseErrors, intervals, noise_errors, noise_in_words, scatter_of
+from codiag.theory._noise_errors import (
+    Intervals,
+    Linearization,
+    NoiseErrors,
+    intervals,
+    noise_errors,
+    noise_in_words,
+    scatter_of,
+)
 from codiag.theory._perturbation import (
     Perturbation,
     afsari_bound,

@@ -44,6 +44,9 @@ REPLICATES = 0.85
 LEAST_ROWS = 8
 """Rows of a mode whose halves are compared, if there is one with as many."""
 
+N_DRAWS = 4
+"""Draws of noise that show how alike halves are by chance."""
+
 MOST_LEFT_OUT = 10
 """Largest number of components whose joint removal is tried."""
 
@@ -201,10 +204,10 @@ def diagnose(fit: Factorization) -> Diagnosis:
 
 
 def replication_of(fit: Factorization) -> float:
-    """Return how alike the strongest terms of the residual are in two halves of the data, the mean cosine over modes.
+    """Return how alike the strongest terms of the residual are in two halves of the data, beyond chance.
 
-    The halves are samples of a mode along which noise is not correlated, if there is one. NaN if the residual passes
-    for noise, or was not examined.
+    The halves are samples of a mode along which noise is not correlated, if there is one. Chance is what draws of the
+    noise show that the residual seems to be. NaN if the residual passes for white noise, or was not examined.
     """
     problem = fit.data
     if problem is None or problem.tensor.shape != fit.shape or not (fit.residual_excess or 0.0) > 1:
@@ -212,22 +215,32 @@ def replication_of(fit: Factorization) -> float:
     residual = to_host(LeastSquares(problem).residual(fit.tensor).to_dense()).astype(np.float64)
     is_correlated = [lags.size > 0 for lags in _correlations(fit)]
     mode = min(range(residual.ndim), key=lambda mode: (residual.shape[mode] < LEAST_ROWS, is_correlated[mode], mode))
-    n_rows = residual.shape[mode]
+    n_rows, rng = residual.shape[mode], np.random.default_rng(0)
     if n_rows < 2:
         return math.nan
-    rows = np.arange(n_rows) if is_correlated[mode] else np.random.default_rng(0).permutation(n_rows)
-    halves = [np.take(residual, half, axis=mode) for half in np.array_split(rows, 2)]
-    if not all(half.any() for half in halves):
+    rows = np.array_split(np.arange(n_rows) if is_correlated[mode] else rng.permutation(n_rows), 2)
+    found = _likeness(residual, mode, rows)
+    if fit.scatter is None or not found >= REPLICATES:
+        return found
+    model, is_seen = to_host(fit.tensor.to_dense()), residual != 0
+    drawn = [_likeness(fit.scatter.draw(model, rng) * is_seen, mode, rows) for _ in range(N_DRAWS)]
+    chance = min(float(np.nanmean(drawn)), REPLICATES)
+    return max(found - chance, 0.0) / (1 - chance)
+
+
+def _likeness(residual: np.ndarray, mode: int, rows: Sequence[np.ndarray]) -> float:
+    """Return how much of the strongest term of each half is in the strongest directions of the other: a mean cosine."""
+    tensors = [DenseTensor.of(np.take(residual, half, axis=mode), symmetric=False) for half in rows]
+    if not all(tensor.squared_norm() > 0 for tensor in tensors):
         return math.nan
-    tensors = [DenseTensor.of(half, symmetric=False) for half in halves]
     others = [other for other in range(residual.ndim) if other != mode]
-    likeness = []
+    cosines = []
     for one, two in (tensors, tensors[::-1]):
         term = distinct_terms(one, 1)[0]  # of several that are as strong, a mixture
-        spans = [two.leading_eigenpairs(other, min(N_TERMS, two.shape[other] // 2 + 1))[1] for other in others]
-        cosines = [np.linalg.norm(span.T @ term.factors[other]) for span, other in zip(spans, others, strict=True)]
-        likeness.append(math.prod(map(float, cosines)) ** (1 / len(others)))
-    return math.sqrt(math.prod(likeness))
+        for other in others:
+            span = two.leading_eigenpairs(other, min(N_TERMS, two.shape[other] // 2 + 1))[1]
+            cosines.append(float(np.linalg.norm(span.T @ term.factors[other])))
+    return math.prod(cosines) ** (1 / len(cosines))
 
 
 def _correlations(fit: Factorization) -> tuple[np.ndarray, ...]:

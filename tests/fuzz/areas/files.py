@@ -223,7 +223,10 @@ def corpus_files(rng: np.random.Generator) -> Case:
     )
 
 
-@covers(*(f"codiag.datasets.{name}" for name in ("is_local", "names", "load_crowd", "load_facebook", "load_kos")))
+LOADERS = ("is_local", "names", "load_crowd", "load_eem", "load_facebook", "load_kos", "load_microbiome")
+
+
+@covers(*(f"codiag.datasets.{name}" for name in LOADERS))
 def loaders(rng: np.random.Generator) -> Case:
     """Sets of data by name: what is not on this computer is said to be missing."""
     name, arguments = choose(
@@ -232,6 +235,8 @@ def loaders(rng: np.random.Generator) -> Case:
         ("names", {"folder": choose(rng, None, "crowd", "facebook", "text")}),
         ("load_crowd", {"name": choose(rng, "bluebird", "rte", "dog", "web")}),
         ("load_facebook", {"name": choose(rng, "Caltech36", "Simmons81")}),
+        ("load_eem", {}),
+        ("load_microbiome", {}),
     )
     valid = None if name.startswith("load") else True
     return Case(f"codiag.datasets.{name}", getattr(datasets, name), arguments, valid, (), ("name",), MISSING)

@@ -1,0 +1,76 @@
+"""Samples drawn again, or left out in turn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+import codiag
+from noises import NOISES, spectra
+
+
+def fitted(kind="white", seed=0, **stated):
+    factors, _, tensor = spectra(kind, shape=(20, 22, 18), seed=seed)
+    return factors, codiag.factorize(tensor, 2, seed=0, **stated)
+
+
+@pytest.mark.parametrize("kind", NOISES)
+def test_bootstrap_intervals_hold_the_truth_whatever_the_noise_within_a_sample(kind):
+    held = []
+    for seed in range(6):
+        factors, fit = fitted(kind, seed)
+        likeness = np.prod([np.abs(one.T @ two) for one, two in zip(fit.factors, factors, strict=True)], axis=0)
+        order = linear_sum_assignment(-likeness)[1]
+        for mode, (low, high) in enumerate(fit.bootstrap(n=60, seed=0).intervals(0.9).factors):
+            true = factors[mode][:, order] * np.sign(np.sum(fit.factors[mode] * factors[mode][:, order], axis=0))
+            held += [np.mean((low <= true) & (true <= high))] if mode > 0 else []
+    assert 0.8 < np.mean(held) < 0.98
+
+
+def test_bootstrap_and_jackknife_agree_with_theory_for_white_noise():
+    _, fit = fitted()
+    for found in (fit.bootstrap(seed=0), fit.jackknife()):
+        ratios = [found.entry_standard_errors[mode] / fit.entry_standard_errors[mode] for mode in (1, 2)]
+        assert all(0.8 < np.median(ratio) < 1.25 for ratio in ratios)
+        assert np.isnan(found.entry_standard_errors[0]).all()
+
+
+@pytest.mark.parametrize("stated", [{"constraints": "nonnegative"}, {"observed": "most"}], ids=str)
+def test_refits_keep_constraints_and_missing_entries(stated):
+    _, _, tensor = spectra("white", shape=(20, 22, 18))
+    if "observed" in stated:
+        stated = {"observed": np.random.default_rng(0).random(tensor.shape) > 0.2}
+    fit = codiag.factorize(tensor, 2, seed=0, **stated)
+    found = fit.bootstrap(n=10, seed=0)
+    ratios = [
+        np.median(found.factors[mode].std(axis=0) / fit.entry_standard_errors[mode].clip(1e-9)) for mode in (1, 2)
+    ]
+    assert all(0.4 < ratio < 2.5 for ratio in ratios)
+    if "constraints" in stated:
+        assert all(np.all(found.factors[mode] >= 0) for mode in (1, 2))
+        assert np.all(found.intervals().factors[1][0] >= 0)
+
+
+def test_the_same_seed_gives_the_same_draws_in_any_number_of_processes():
+    _, fit = fitted()
+    one, two = (fit.bootstrap(n=6, seed=3, n_jobs=n_jobs) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.factors[1], two.factors[1])
+
+
+def test_what_cannot_be_resampled_is_refused(tmp_path):
+    _, fit = fitted()
+    with pytest.raises(ValueError, match="mode must be an integer from 0 to 2"):
+        fit.bootstrap(mode=3)
+    with pytest.raises(ValueError, match="fit must hold its tensor to be refitted"):
+        fit.without_data().jackknife()
+    stack = np.einsum("ir,jr,kr->ijk", *[np.random.default_rng(0).random((size, 2)) for size in (5, 5, 6)])
+    partly = codiag.factorize(stack + stack.transpose(1, 0, 2), 2, symmetric=(0, 1), seed=0)
+    with pytest.raises(ValueError, match="mode 0 shares its factor"):
+        partly.bootstrap()
+
+
+def test_bands_are_those_of_the_refits():
+    pytest.importorskip("matplotlib")
+    _, fit = fitted()
+    assert len(fit.bootstrap(n=5, seed=0).plot().axes) == len(fit.plot().axes)
