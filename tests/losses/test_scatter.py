@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.noise_kinds import NOISES, spectra
 from codiag.losses import Scatter, estimate_scatter
-from noises import NOISES, spectra
 
 
 def of_kind(kind, seed=0, **stated):
@@ -86,7 +86,7 @@ def test_covariances_have_unit_variance_in_the_mean():
 
 def test_arrays_hold_everything():
     known = of_kind("proportional")
-    again = Scatter.from_arrays(known.to_arrays(), 3, explains_residual=False)
+    again = Scatter.from_arrays(known.to_arrays(), (20, 30, 25), explains_residual=False)
     assert not again.explains_residual
     clean = np.random.default_rng(0).random((20, 30, 25))
     np.testing.assert_array_equal(known.relative_deviations(clean), again.relative_deviations(clean))

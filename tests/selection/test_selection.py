@@ -10,13 +10,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 import codiag
+from benchmarks.noise_kinds import NOISES, spectra
 from codiag.constraints import Fixed, NonNegative, Orthogonal
 from codiag.metrics import core_consistency
 from codiag.selection import Evidence, decide, excess_over_draws
 from codiag.synthetic import fluorescence, noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor
 from codiag.theory import largest_noise_term, restricted_sensitivity
-from noises import NOISES, spectra
 
 
 def planted(shape, rank, noise=0.02, collinearity=0.0, seed=0):

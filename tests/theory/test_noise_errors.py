@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import codiag
+from benchmarks.noise_kinds import NOISES, spectra
 from codiag.losses import Scatter
 from codiag.theory import Linearization
-from noises import NOISES, spectra
 
 pytestmark = pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
 
@@ -38,7 +38,9 @@ def test_variances_make_the_middle_of_the_sandwich(holes):
     rng = np.random.default_rng(0)
     observed = rng.random((8, 10, 9)) > 0.3 if holes else None
     linear = Linearization.of(fitted(observed=observed))
-    scatter = Scatter(scales=(np.linspace(1, 2, 8), None, np.linspace(2, 1, 9)), correlations=(np.zeros(0),) * 3)
+    scatter = Scatter(
+        scales=(np.linspace(1, 2, 8), None, np.linspace(2, 1, 9)), correlations=(np.zeros(0),) * 3, shape=(8, 10, 9)
+    )
     weights = np.ones((8, 10, 9)) if observed is None else observed.astype(float)
     variances = scatter.relative_deviations(linear.model) ** 2
     variances = weights * variances * weights.sum() / np.sum(weights * variances)

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import codiag
-from noises import NOISES, spectra
+from benchmarks.noise_kinds import NOISES, spectra
 
 
 def fitted(kind="white", seed=0, **stated):

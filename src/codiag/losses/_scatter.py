@@ -26,6 +26,9 @@ MOST_BINS, PER_BIN = 20, 100
 ROUNDS = 3
 """Rounds in which sizes of the fit and indices of each mode are given their scales, in turn."""
 
+RANGE = 4
+"""Correlations over more than this part of a mode, one in four, are no longer those of noise."""
+
 CLEAR, LAST = 3.3, 2.0
 """Standard deviations that the correlation of neighbours must exceed, and that of entries further apart."""
 
@@ -44,6 +47,8 @@ class Scatter:
         Mode by mode, correlations of the noise of entries one, two, ... indices apart.
     explains_residual : bool
         Whether such noise leaves such a residual: no direction of it is stronger than in draws.
+    shape : tuple of int
+        Shape of the residual.
     """
 
     sizes: np.ndarray | None = None
@@ -51,6 +56,12 @@ class Scatter:
     scales: tuple[np.ndarray | None, ...] = ()
     correlations: tuple[np.ndarray, ...] = ()
     explains_residual: bool = True
+    shape: tuple[int, ...] = ()
+
+    @classmethod
+    def white(cls, shape: tuple[int, ...]) -> Scatter:
+        """Return that of white noise."""
+        return cls(scales=(None,) * len(shape), correlations=(np.zeros(0),) * len(shape), shape=shape)
 
     @property
     def is_white(self) -> bool:
@@ -61,6 +72,11 @@ class Scatter:
     def is_correlated(self) -> bool:
         """Whether noise is correlated along a mode."""
         return any(correlation.size for correlation in self.correlations)
+
+    @property
+    def is_structure(self) -> bool:
+        """Whether what is left is correlated over so much of a mode that it is hardly noise."""
+        return any(lags.size >= max(size // RANGE, 2) for lags, size in zip(self.correlations, self.shape, strict=True))
 
     def relative_deviations(self, model: np.ndarray) -> np.ndarray:
         """Return the deviation of the noise of every entry, given the fit, up to a common factor."""
@@ -81,14 +97,17 @@ class Scatter:
         return found
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray], order: int, *, explains_residual: bool) -> Scatter:
+    def from_arrays(
+        cls, arrays: Mapping[str, np.ndarray], shape: tuple[int, ...], *, explains_residual: bool
+    ) -> Scatter:
         """Return what `to_arrays` wrote."""
         return cls(
             arrays.get("noise_sizes"),
             arrays.get("noise_deviations"),
-            tuple(arrays.get(f"scales_{mode}") for mode in range(order)),
-            tuple(arrays[f"correlations_{mode}"] for mode in range(order)),
+            tuple(arrays.get(f"scales_{mode}") for mode in range(len(shape))),
+            tuple(arrays[f"correlations_{mode}"] for mode in range(len(shape))),
             explains_residual,
+            shape,
         )
 
     def draw(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -175,7 +194,7 @@ def estimate_scatter(
         How often each entry is there, if modes share a factor; correlations are not estimated then.
     """
     mask = np.ones(residual.shape, dtype=bool) if observed is None else observed
-    white = Scatter(scales=(None,) * residual.ndim, correlations=(np.zeros(0),) * residual.ndim)
+    white = Scatter.white(residual.shape)
     n_bins = min(MOST_BINS, int(np.count_nonzero(mask)) // PER_BIN)
     if n_bins < 3 or not np.any(residual[mask]):
         return white
@@ -193,7 +212,7 @@ def estimate_scatter(
             known = Scatter(sizes, deviations, others).relative_deviations(model)
             index = np.broadcast_to(_along(np.arange(residual.shape[mode]), mode, residual.ndim), residual.shape)
             scales[mode] = _group_means(np.abs(residual) / known, mask, index, residual.shape[mode], inflation)
-    found = Scatter(None if deviations is None else sizes, deviations, tuple(scales), white.correlations)
+    found = replace(white, sizes=None if deviations is None else sizes, deviations=deviations, scales=tuple(scales))
     if n_copies > 1:
         return found
     correlations = _correlations(residual, np.where(mask, found.relative_deviations(model), 0.0))
@@ -240,7 +259,7 @@ def _correlations(residual: np.ndarray, deviations: np.ndarray) -> tuple[np.ndar
 def _lags(residual: np.ndarray, deviations: np.ndarray) -> np.ndarray:
     variance = float(np.sum(residual**2)) / float(np.sum(deviations**2))
     found: list[float] = []
-    for lag in range(1, residual.shape[0] // 2):
+    for lag in range(1, residual.shape[0] // RANGE + 1):
         products = residual[lag:] * residual[:-lag]
         expected = variance * float(np.sum(deviations[lag:] * deviations[:-lag]))
         spread = math.sqrt(float(np.sum(products**2)))

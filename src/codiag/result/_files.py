@@ -149,7 +149,7 @@ def _labels(meta: dict[str, Any], file: Any) -> Labels | None:
 
 def _restore_noise(fit: Factorization, meta: dict[str, Any], file: Any) -> None:
     order = len(fit.factors)
-    scatter = Scatter.from_arrays(file, order, explains_residual=meta["explains_residual"])
+    scatter = Scatter.from_arrays(file, fit.shape, explains_residual=meta["explains_residual"])
     errors = [file[f"error_{mode}"] for mode in range(1 if fit.symmetric else order)] * (order if fit.symmetric else 1)
     vars(fit).update(
         scatter=scatter,

@@ -16,7 +16,7 @@ from codiag.methods import as_method
 from codiag.problem import Problem, as_problem
 from codiag.result import Factorization, safe_scale, solve
 from codiag.selection._choice import RankChoice
-from codiag.selection._evidence import compare_halves, decide, evidence_for, split_halves
+from codiag.selection._evidence import Split, compare_halves, decide, evidence_for, split_halves
 from codiag.selection._scan import Scan, scan
 
 DEFAULT_RANKS = range(1, 11)
@@ -129,18 +129,34 @@ def choose(problem: Problem, ranks: Sequence[int], rng: np.random.Generator, n_j
     allowed = _allowed(problem, ranks)
     begun = Scan.begun(problem.scaled(1 / scale).with_rank(allowed[-1]), rng)
     split = split_halves(begun, allowed, rng)
-    generators = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=1 + len(split.parts))]
-    tasks = [delayed(scan)(begun, allowed, generators[0])]
-    for part, generator in zip(split.parts, generators[1:], strict=True):
-        tasks.append(delayed(scan)(Scan.begun(part, generator), split.ranks, generator, polish=False))
-    scanned, *scanned_halves = Parallel(n_jobs=n_jobs)(tasks)
+    whole = delayed(scan)(begun, allowed, np.random.default_rng(rng.integers(2**63)))
+    scanned, *scanned_halves = Parallel(n_jobs=n_jobs)([whole, *_scans_of(split, rng)])
     halves = compare_halves(split, scanned_halves, rng)
     evidence = tuple(evidence_for(scanned, rank, halves) for rank in allowed)
     rank, reason = decide(evidence)
+    others = split_halves(begun, allowed, rng, but=split.mode) if rank is None and split.parts else Split()
+    if others.parts:  # what does not replicate in samples may replicate in channels
+        halves = compare_halves(others, Parallel(n_jobs=n_jobs)(_scans_of(others, rng)), rng)
+        again = tuple(evidence_for(scanned, rank, halves) for rank in allowed)
+        rank, found = decide(again)
+        if rank is not None:
+            differ = f"those of mode {split.mode} differ at every rank, so that this rank is less certain"
+            evidence, reason = again, f"{found} These are halves of mode {others.mode}; {differ}."
     if rank is not None:
         scanned.finish(rank)
     fits = {rank: _final(fit, problem.with_rank(rank), scale) for rank, fit in scanned.fits.items()}
     return RankChoice(rank, reason, fits, evidence)
+
+
+def _scans_of(split: Split, rng: np.random.Generator) -> list[Any]:
+    """Return the scans of both halves, to be run."""
+    from sklearn.utils.parallel import delayed
+
+    tasks = []
+    for part in split.parts:
+        own = np.random.default_rng(rng.integers(2**63))
+        tasks.append(delayed(scan)(Scan.begun(part, own), split.ranks, own, polish=False))
+    return tasks
 
 
 def fit_with_chosen_rank(problem: Problem, method: Any, seed: Any, refusal: str) -> Factorization:

@@ -48,6 +48,8 @@ class Evidence:
         was not examined.
     noise_model : str
         The noise that the residual shows, in words.
+    is_explained : bool
+        Whether noise of that kind leaves such a residual.
     """
 
     rank: int
@@ -62,11 +64,12 @@ class Evidence:
     open_rows: tuple[tuple[int, int], ...] = ()
     replication: float = math.nan
     noise_model: str = ""
+    is_explained: bool = False
 
     @property
     def leaves_noise(self) -> bool:
-        """Whether nothing but noise is left, white or not: no further component would replicate."""
-        return self.residual_excess <= 1 or self.replication < REPLICATES
+        """Whether nothing but noise is left, white or not, so that no further component would replicate."""
+        return self.residual_excess <= 1 or (self.is_explained and self.replication < REPLICATES)
 
     @property
     def held_out_error(self) -> float:
@@ -93,6 +96,7 @@ def evidence_for(scanned: Scan, rank: int, halves: Halves) -> Evidence:
         tuple((mode, row) for mode, rows in enumerate(fit.sensitivity.undetermined) for row in rows),
         fit.residual_replication,
         fit.noise_model,
+        fit.scatter is not None and fit.scatter.explains_residual,
     )
 
 
@@ -251,8 +255,8 @@ class Halves:
     errors: dict[int, np.ndarray]
 
 
-def split_halves(scanned: Scan, ranks: Sequence[int], rng: np.random.Generator) -> Split:
-    """Halve a tensor at random along its first mode, or its largest if the first has few samples.
+def split_halves(scanned: Scan, ranks: Sequence[int], rng: np.random.Generator, *, but: int | None = None) -> Split:
+    """Halve a tensor at random along its first mode, or its largest if the first has few samples, or is left out.
 
     A tensor too large for that is represented by its core, turned at random, which leaves white noise white and spreads
     every component evenly over all rows.
@@ -261,7 +265,10 @@ def split_halves(scanned: Scan, ranks: Sequence[int], rng: np.random.Generator) 
     if problem is None or max(problem.tensor.shape) < LEAST_ROWS:
         return Split()
     shape = problem.tensor.shape
-    mode = 0 if shape[0] >= ENOUGH_ROWS else int(np.argmax(shape))
+    modes = [mode for mode in range(len(shape)) if mode != but]
+    mode = 0 if shape[0] >= ENOUGH_ROWS and but != 0 else max(modes, key=lambda mode: shape[mode])
+    if but is not None and shape[mode] < ENOUGH_ROWS:
+        return Split()
     order = rng.permutation(shape[mode])
     rows = [np.sort(order[: order.size // 2]), np.sort(order[order.size // 2 :])]
     parts = [part for half in rows if (part := part_of(problem, {mode: half})) is not None]

@@ -36,6 +36,9 @@ SCAN = replace(ROUGH, max_products=BRIEF_SWEEPS)
 BRIEF = replace(SCAN, max_sweeps=4)
 """Limits for ranks above the supported one: surplus components converge slowly, and to noise."""
 
+CERTAIN = 2.0
+"""Standard errors that weights of components exceed if noise is not white."""
+
 MAX_STARTS, MAX_SWAPS = 2, 20
 """Starts of each rank: by diagonalization, and from the rank below; and swaps from each."""
 
@@ -202,6 +205,9 @@ def flaw_of(fit: Factorization, below: Factorization | None = None) -> str:
         return "not determined"
     if outliers_of(fit):
         return "fits outliers"
+    is_coloured = fit.residual_excess is not None and fit.residual_excess > 1
+    if is_coloured and np.any(np.abs(to_host(fit.weights)) < CERTAIN * fit.weight_standard_errors):
+        return "not determined"
     least, worth = largest_noise_term(fit) ** 2, fit.sensitivity.worth
     # What is worth NaN was not computed, and is not held against the rank.
     if np.any(worth <= least) or (below is not None and _mean_gain(fit, below) <= least):

@@ -14,7 +14,6 @@ from codiag._text import visible
 from codiag.least_squares import (
     CANCELLING,
     CONCENTRATION,
-    N_TERMS,
     LeastSquares,
     distinct_terms,
     largest_term_of_unit_noise,
@@ -45,7 +44,7 @@ LEAST_ROWS = 8
 """Rows of a mode whose halves are compared, if there is one with as many."""
 
 N_DRAWS = 4
-"""Draws of noise that show how alike halves are by chance."""
+"""Draws of correlated noise that show how alike halves of it are."""
 
 MOST_LEFT_OUT = 10
 """Largest number of components whose joint removal is tried."""
@@ -204,10 +203,11 @@ def diagnose(fit: Factorization) -> Diagnosis:
 
 
 def replication_of(fit: Factorization) -> float:
-    """Return how alike the strongest terms of the residual are in two halves of the data, beyond chance.
+    """Return how alike the strongest terms of the residual are in two halves of the data.
 
-    The halves are samples of a mode along which noise is not correlated, if there is one. Chance is what draws of the
-    noise show that the residual seems to be. NaN if the residual passes for white noise, or was not examined.
+    The halves are samples of a mode along which noise is not correlated, if there is one. Correlated noise is alike by
+    chance, which draws of it show and which does not count. NaN if the residual passes for white noise, or was not
+    examined.
     """
     problem = fit.data
     if problem is None or problem.tensor.shape != fit.shape or not (fit.residual_excess or 0.0) > 1:
@@ -215,21 +215,22 @@ def replication_of(fit: Factorization) -> float:
     residual = to_host(LeastSquares(problem).residual(fit.tensor).to_dense()).astype(np.float64)
     is_correlated = [lags.size > 0 for lags in _correlations(fit)]
     mode = min(range(residual.ndim), key=lambda mode: (residual.shape[mode] < LEAST_ROWS, is_correlated[mode], mode))
-    n_rows, rng = residual.shape[mode], np.random.default_rng(0)
+    n_rows = residual.shape[mode]
     if n_rows < 2:
         return math.nan
-    rows = np.array_split(np.arange(n_rows) if is_correlated[mode] else rng.permutation(n_rows), 2)
-    found = _likeness(residual, mode, rows)
-    if fit.scatter is None or not found >= REPLICATES:
+    order = np.arange(n_rows) if is_correlated[mode] else np.random.default_rng(0).permutation(n_rows)
+    rows = np.array_split(order, 2)
+    found, scatter = _likeness(residual, mode, rows), fit.scatter
+    if scatter is None or not scatter.is_correlated or not scatter.explains_residual or not found >= REPLICATES:
         return found
-    model, is_seen = to_host(fit.tensor.to_dense()), residual != 0
-    drawn = [_likeness(fit.scatter.draw(model, rng) * is_seen, mode, rows) for _ in range(N_DRAWS)]
+    model, rng = to_host(fit.tensor.to_dense()), np.random.default_rng(0)
+    drawn = [_likeness(scatter.draw(model, rng) * (residual != 0), mode, rows) for _ in range(N_DRAWS)]
     chance = min(float(np.nanmean(drawn)), REPLICATES)
-    return max(found - chance, 0.0) / (1 - chance)
+    return (found - chance) / (1 - chance)
 
 
 def _likeness(residual: np.ndarray, mode: int, rows: Sequence[np.ndarray]) -> float:
-    """Return how much of the strongest term of each half is in the strongest directions of the other: a mean cosine."""
+    """Return how much of the strongest term of each half is in the two strongest directions of the other: a cosine."""
     tensors = [DenseTensor.of(np.take(residual, half, axis=mode), symmetric=False) for half in rows]
     if not all(tensor.squared_norm() > 0 for tensor in tensors):
         return math.nan
@@ -238,7 +239,7 @@ def _likeness(residual: np.ndarray, mode: int, rows: Sequence[np.ndarray]) -> fl
     for one, two in (tensors, tensors[::-1]):
         term = distinct_terms(one, 1)[0]  # of several that are as strong, a mixture
         for other in others:
-            span = two.leading_eigenpairs(other, min(N_TERMS, two.shape[other] // 2 + 1))[1]
+            span = two.leading_eigenpairs(other, min(2, two.shape[other]))[1]
             cosines.append(float(np.linalg.norm(span.T @ term.factors[other])))
     return math.prod(cosines) ** (1 / len(cosines))
 
@@ -304,7 +305,8 @@ def outliers_of(fit: Factorization) -> dict[int, tuple[int, ...]]:
         return {}
     factors, weights = [to_host(factor) for factor in fit.tensor.factors], np.abs(to_host(fit.weights))
     shares = np.prod([np.max(factor**2, axis=0) for factor in factors], axis=0)
-    is_single = (shares > MOSTLY) | (np.sqrt(np.maximum(1 - shares, 0.0)) * weights < largest_noise_term(fit))
+    noise_term = fit.noise * largest_term_of_unit_noise(fit.shape, fit.data.groups)
+    is_single = (shares > MOSTLY) | (np.sqrt(np.maximum(1 - shares, 0.0)) * weights < noise_term)
     if not is_single.any():
         return {}
     largest = float(np.max(np.abs(to_host(LeastSquares(fit.data).residual(fit.tensor).to_dense()))))

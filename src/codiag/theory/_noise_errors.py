@@ -40,6 +40,9 @@ N_DRAWS, ROUNDS = 8, 2
 """Draws of noise from which it is estimated how much of its correlation a fit takes away, and how often in turn."""
 
 
+LITTLE = 0.003
+"""Share of parameters in entries up to which a fit takes away too little of the noise to correct for."""
+
 MOST_LEVERAGE = 0.9
 """Leverage beyond which a residual says nothing about noise."""
 
@@ -64,8 +67,9 @@ def scatter_of(fit: Factorization) -> Scatter | None:
     if problem is None or problem.tensor.shape != fit.shape or 2 * problem.n_parameters > problem.n_independent:
         return None
     if fit.residual_excess == 0:  # rounding
-        return Scatter(scales=(None,) * len(fit.shape), correlations=(np.zeros(0),) * len(fit.shape))
-    linear, weights = Linearization.of(fit), _weights_of(problem)
+        return Scatter.white(fit.shape)
+    takes_much = problem.n_parameters > LITTLE * problem.n_independent
+    linear, weights = Linearization.of(fit) if takes_much else None, _weights_of(problem)
     model = to_host(fit.tensor.to_dense()).astype(np.float64) if linear is None else linear.model
     residual = np.asarray(to_host(problem.tensor.to_dense()), dtype=np.float64) - model
     residual = residual if weights is None else residual * np.sqrt(weights)
@@ -76,7 +80,8 @@ def scatter_of(fit: Factorization) -> Scatter | None:
     )
     if linear is not None and scatter.is_correlated:
         scatter = linear.with_true_correlations(scatter)
-    return replace(scatter, explains_residual=scatter.is_white or _is_typical(residual, observed, model, scatter))
+    is_noise = not scatter.is_structure and _is_typical(residual, observed, model, scatter)
+    return replace(scatter, explains_residual=scatter.is_white or is_noise)
 
 
 def _is_typical(residual: np.ndarray, observed: np.ndarray | None, model: np.ndarray, scatter: Scatter) -> bool:
