@@ -106,7 +106,7 @@ def test_crowds_of_fewer_tasks_than_classes_begin_with_the_majority():
         (lambda: symmetrize(object), TypeError, "array must hold real numbers"),
         (lambda: symmetrize(np.ones((2, 2, 3))), ValueError, "array must have modes of one size"),
         (lambda: symmetrize(np.full((1, 1, 1), np.inf)), ValueError, "array must be finite"),
-        (lambda: datasets.names([]), ValueError, "folder must be crowd, facebook or text"),
+        (lambda: datasets.names([]), ValueError, "folder must be crowd, eem, facebook, microbiome or text"),
         (lambda: SymmetricOuterTensor(1j, np.ones(3)), TypeError, "matrix must be real"),
         (lambda: SymmetricOuterTensor(np.eye(3), np.ones((3, 1))), ValueError, "vector must have one axis"),
         (lambda: MomentTensor(FACTOR, order=np.nan), TypeError, "order must be an integer"),
