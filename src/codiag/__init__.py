@@ -75,6 +75,7 @@ _PACKAGES = (
     "drop_in",
     "extending",
     "io",
+    "losses",
     "methods",
     "metrics",
     "models",

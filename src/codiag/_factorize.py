@@ -10,6 +10,7 @@ from codiag._arrays import Array, TensorLike
 from codiag._checks import ConvergenceWarning, Seed, explains_keywords
 from codiag._progress import progress_if
 from codiag.constraints import ConstraintsLike
+from codiag.losses import Gaussian
 from codiag.methods import Method, as_method
 from codiag.problem import Problem, as_problem
 from codiag.result import Factorization, complaint_about, solve
@@ -20,6 +21,7 @@ def factorize(
     tensor: TensorLike,
     rank: int | str | None = None,
     *,
+    loss: Gaussian | str | None = None,
     method: Method | str | None = None,
     symmetric: bool | Sequence[int] | None = None,
     constraints: ConstraintsLike = None,
@@ -43,6 +45,9 @@ def factorize(
     rank : int or "auto"
         Number of components; "auto" is what `codiag.choose_rank` chooses of one to ten, and an error where it finds no
         rank supported.
+    loss : codiag.losses.Gaussian or "gaussian", optional
+        How entries scatter. By default plain least squares; ``Gaussian(covariance="modes")`` estimates variances and
+        correlations of the noise along each mode, and takes them into account.
     method : Method or str, optional
         A configured object of `codiag.methods`, or the name of one: "ojd0", "ojd1", "nojd0", "nojd1", "als", "nls",
         "tpm", "lathauwer", "sd2", "givens". By default `codiag.methods.Auto`: joint diagonalization, then least
@@ -98,17 +103,33 @@ def factorize(
     """
     problem = as_problem(tensor, rank, constraints=constraints, observed=observed, symmetric=symmetric)
     with progress_if(progress, "factorizing"):
-        fit, complaint = fitted(problem, method, seed)
+        fit, complaint = fitted(problem, method, seed, _as_loss(loss))
     if complaint is not None:
         warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
     return fit
 
 
-def fitted(problem: Problem, method: Any, seed: Any) -> tuple[Factorization, str | None]:
+def _as_loss(loss: Any) -> Gaussian | None:
+    """Return a loss that has a covariance, or None for plain least squares."""
+    if isinstance(loss, Gaussian):
+        return None if loss.covariance is None else loss
+    if loss is not None and not (isinstance(loss, str) and loss == "gaussian"):
+        raise TypeError(f"loss must be 'gaussian', an object of codiag.losses, or None; got {loss!r}")
+    return None
+
+
+def fitted(problem: Problem, method: Any, seed: Any, loss: Gaussian | None = None) -> tuple[Factorization, str | None]:
     """Return the fit of a problem, whose rank is chosen if it has none, and the text of a warning about it."""
     from codiag.selection import fit_with_chosen_rank
+    from codiag.theory import whitened_fit
 
     strategy = as_method(method)
+    if loss is not None:
+        if problem.rank == 0:
+            chosen = fit_with_chosen_rank(problem, method, seed, "rank cannot be 'auto'").rank
+            problem = problem.with_rank(chosen)
+        fit = whitened_fit(problem, loss, strategy, seed)
+        return fit, complaint_about(fit, strategy)
     if problem.rank > 0:
         fit = solve(problem, strategy, seed)
     else:

@@ -17,6 +17,8 @@ import numpy as np
 from scipy.linalg import toeplitz
 from scipy.stats import chi2
 
+from codiag.tensors import multiplied
+
 LEVEL = 1e-3
 """Probability with which white noise is taken for noise that is not."""
 
@@ -115,11 +117,11 @@ class Scatter:
         noise = rng.standard_normal(model.shape)
         if not self.is_correlated:
             return noise * self.relative_deviations(model)
-        for mode, covariance in enumerate(self.covariances(model)):
+        roots = []
+        for covariance in self.covariances(model):
             values, vectors = np.linalg.eigh(covariance)
-            root = vectors * np.sqrt(np.maximum(values, 0.0))
-            noise = np.moveaxis(np.tensordot(root, noise, axes=(1, mode)), 0, mode)
-        return noise
+            roots.append(vectors * np.sqrt(np.maximum(values, 0.0)))
+        return multiplied(noise, roots)
 
     def covariances(self, model: np.ndarray) -> list[np.ndarray]:
         """Return a covariance of the noise for each mode, the variance of an entry being one in the mean.

@@ -44,6 +44,7 @@ from codiag.tensors._sums import (
     added,
     asymmetry,
     khatri_rao,
+    multiplied,
     symmetry_probes,
 )
 from codiag.tensors.chunked import DaskTensor

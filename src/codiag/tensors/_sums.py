@@ -332,6 +332,13 @@ def asymmetry(first: Tensor, rotated: Tensor, squared_norm: float) -> float:
     return max(gaps) / whole if whole > 0 else float("inf")
 
 
+def multiplied(entries: np.ndarray, matrices: Sequence[np.ndarray]) -> np.ndarray:
+    """Return a NumPy array multiplied by a matrix in each mode."""
+    for mode, matrix in enumerate(matrices):
+        entries = np.moveaxis(np.tensordot(matrix, entries, axes=(1, mode)), 0, mode)
+    return entries
+
+
 def khatri_rao(factors: Sequence[Array]) -> Array:
     """Return the columnwise Kronecker product, shape (..., d_0 d_1 ..., r), the first factor varying slowest."""
     xp = array_namespace(factors[0])

@@ -50,6 +50,7 @@ from codiag.theory._perturbation import (
 )
 from codiag.theory._resampling import Bootstrap, bootstrap, jackknife, part_of
 from codiag.theory._sensitivity import Sensitivity, Unknowns, noise_level, restricted_sensitivity, sensitivity
+from codiag.theory._whitening import whitened_errors, whitened_fit
 
 __all__ = [
     "Diagnosis",

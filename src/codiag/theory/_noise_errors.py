@@ -259,7 +259,7 @@ class Linearization:
     def _independent(self, variances: np.ndarray) -> np.ndarray:
         """Return the matrix for independent noise: that of Gauss-Newton, with variances as weights of entries."""
         problem, weights = self.unknowns.objective.problem, self._weights
-        variances = variances * np.sum(weights) / np.sum(weights * variances)
+        variances = variances / np.mean(variances[weights > 0])
         point = self.unknowns.point
         ones = DenseTensor.of(like(np.ones(weights.shape), point), symmetric=problem.tensor.symmetric)
         varied = LeastSquares(problem.with_weights(ones, like(weights * variances, point)), self.components)
@@ -278,6 +278,13 @@ class Linearization:
         relative = relative_weight_errors(self.unknowns, covariance, self.inverse.null)
         entries = entry_errors(self.unknowns, covariance, self.inverse.null)
         return [scale * errors for errors in entries], scale * np.abs(to_host(self.components.weights)) * relative
+
+    def errors_of_whitened(self, precisions: Sequence[np.ndarray]) -> NoiseErrors:
+        """Return the errors of a fit that takes the inverse covariance of each mode into account."""
+        inverse = inverse_of(self.unknowns, _separable(self.factors, precisions))
+        relative = relative_weight_errors(self.unknowns, inverse.covariance, inverse.null)
+        entries = entry_errors(self.unknowns, inverse.covariance, inverse.null)
+        return NoiseErrors(tuple(entries), np.abs(to_host(self.components.weights)) * relative)
 
     def with_true_correlations(self, scatter: Scatter) -> Scatter:
         """Correct correlations for what a fit takes away of them, which draws of such noise show."""

@@ -369,11 +369,13 @@ def _propagated(unknowns: Unknowns) -> tuple[list[np.ndarray], np.ndarray, float
     return errors, _restricted_worth(unknowns, softened), n_parameters, weights
 
 
-def inverse_of(unknowns: Unknowns) -> Inverse:
-    """Invert the curvature on the free unknowns, with ridges, and along curved sets."""
+def inverse_of(unknowns: Unknowns, curvature: np.ndarray | None = None) -> Inverse:
+    """Invert the curvature on the free unknowns, with ridges, and along curved sets; by default that of the problem."""
     index = np.flatnonzero(unknowns.free)
-    curvature = to_host(unknowns.objective.curvature(unknowns.point).matrix())[np.ix_(index, index)]
-    curvature = curvature / unknowns.objective.problem.data.mean_weight
+    if curvature is None:
+        curvature = to_host(unknowns.objective.curvature(unknowns.point).matrix())
+        curvature = curvature / unknowns.objective.problem.data.mean_weight
+    curvature = curvature[np.ix_(index, index)]
     directions = _directions(unknowns, index)
     matrix = curvature + np.diag(unknowns.ridges.ravel()[index])
     matrix = matrix if directions is None else directions.T @ matrix @ directions
