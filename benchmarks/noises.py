@@ -17,6 +17,7 @@ from scipy.optimize import linear_sum_assignment
 
 import codiag
 from benchmarks.noise_kinds import NOISES, curves, spectra
+from codiag.losses import Gaussian
 
 FIRST = 70_000
 """First seed: no test uses as large ones."""
@@ -76,6 +77,18 @@ def few_samples(kind: str, constraints: str | None, seed: int) -> tuple[bool, fl
     return found == rank, time.process_time() - start
 
 
+def weighted(kind: str, seed: int) -> tuple[float, ...]:
+    """Return the error of factors with estimated variances over that of plain least squares, and the coverage."""
+    factors, weights, tensor = spectra(kind, (20, 30, 25), 3, seed=seed)
+    plain, fit = (codiag.factorize(tensor, 3, loss=loss, seed=0) for loss in (None, Gaussian("modes")))
+    order, held = aligned(fit, factors), []
+    for factor, truth, (low, high) in zip(fit.factors, factors, fit.intervals(0.9).factors, strict=True):
+        true = truth[:, order] * np.sign(np.sum(factor * truth[:, order], axis=0))
+        held.append(float(np.mean((low <= true) & (true <= high))))
+    ratio = codiag.factor_error(fit, (weights, factors)) / codiag.factor_error(plain, (weights, factors))
+    return float(ratio), *held
+
+
 def main() -> None:
     import joblib
 
@@ -102,6 +115,11 @@ def main() -> None:
     for kind in NOISES:
         shares = np.mean(parallel(joblib.delayed(advised)(kind, seed) for seed in seeds), axis=0)
         print(f"| {kind} | {shares[0]:.2f} | {shares[1]:.2f} | {shares[2]:.2f} |", flush=True)
+    print("\n| noise | error with variances over plain, median | coverage |\n|---|---|---|")
+    for kind in NOISES:
+        trials = np.array(parallel(joblib.delayed(weighted)(kind, seed) for seed in seeds))
+        cover = " ".join(f"{share:.2f}" for share in trials[:, 1:].mean(axis=0))
+        print(f"| {kind} | {np.median(trials[:, 0]):.2f} | {cover} |", flush=True)
     print("\n| noise | factors | rank found | s |\n|---|---|---|---|")
     for kind in NOISES:
         for constraints in (None, "nonnegative"):
