@@ -30,7 +30,7 @@ CUBE = np.random.default_rng(0).standard_normal((4, 3, 3))
         (codiag.factorize, "non_negative", "write constraints='nonnegative'"),
         (codiag.factorize, "verbose", "logging.basicConfig(level='INFO')"),
         (codiag.factorize, "symetric", "did you mean symmetric?"),
-        (codiag.factorize, "xyz", "it takes tensor, rank, method, symmetric, constraints, observed, seed"),
+        (codiag.factorize, "xyz", "it takes tensor, rank, loss, method, symmetric, constraints, observed, seed"),
         (codiag.factorize_each, "random_state", "here it is called seed"),
         (codiag.choose_rank, "max_rank", "here it is called ranks"),
         (codiag.joint_diagonalize, "eps", "write diagonalizer=UWEDGE(tol=...)"),
