@@ -211,7 +211,8 @@ def test_progress_is_yes_or_no():
 
 
 def test_the_first_interrupt_ends_a_search_and_the_second_everything():
-    """As on the command line."""
+    """As on the command line; afterwards all is as it was."""
+    before = signal.getsignal(signal.SIGINT)
     with interrupts_end_searches():
         signal.raise_signal(signal.SIGINT)
         fit = codiag.factorize(misfit(), 6, seed=0)
@@ -220,5 +221,4 @@ def test_the_first_interrupt_ends_a_search_and_the_second_everything():
     assert any(stage.name.endswith("interrupted") and stage.in_doubt for stage in fit.stages)
     assert 0 < fit.relative_error < 1
     assert not any("interrupted" in stage.name for stage in codiag.factorize(misfit(), 6, seed=0).stages)
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
