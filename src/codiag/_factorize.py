@@ -10,7 +10,7 @@ from codiag._arrays import Array, TensorLike
 from codiag._checks import ConvergenceWarning, Seed, explains_keywords
 from codiag._progress import progress_if
 from codiag.constraints import ConstraintsLike
-from codiag.losses import Gaussian
+from codiag.losses import Gaussian, as_loss
 from codiag.methods import Method, as_method
 from codiag.problem import Problem, as_problem
 from codiag.result import Factorization, complaint_about, solve
@@ -103,19 +103,10 @@ def factorize(
     """
     problem = as_problem(tensor, rank, constraints=constraints, observed=observed, symmetric=symmetric)
     with progress_if(progress, "factorizing"):
-        fit, complaint = fitted(problem, method, seed, _as_loss(loss))
+        fit, complaint = fitted(problem, method, seed, as_loss(loss))
     if complaint is not None:
         warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
     return fit
-
-
-def _as_loss(loss: Any) -> Gaussian | None:
-    """Return a loss that has a covariance, or None for plain least squares."""
-    if isinstance(loss, Gaussian):
-        return None if loss.covariance is None else loss
-    if loss is not None and not (isinstance(loss, str) and loss == "gaussian"):
-        raise TypeError(f"loss must be 'gaussian', an object of codiag.losses, or None; got {loss!r}")
-    return None
 
 
 def fitted(problem: Problem, method: Any, seed: Any, loss: Gaussian | None = None) -> tuple[Factorization, str | None]:
@@ -124,14 +115,11 @@ def fitted(problem: Problem, method: Any, seed: Any, loss: Gaussian | None = Non
     from codiag.theory import whitened_fit
 
     strategy = as_method(method)
-    if loss is not None:
-        if problem.rank == 0:
-            chosen = fit_with_chosen_rank(problem, method, seed, "rank cannot be 'auto'").rank
-            problem = problem.with_rank(chosen)
-        fit = whitened_fit(problem, loss, strategy, seed)
-        return fit, complaint_about(fit, strategy)
-    if problem.rank > 0:
-        fit = solve(problem, strategy, seed)
-    else:
+    if problem.rank == 0:
         fit = fit_with_chosen_rank(problem, method, seed, "rank cannot be 'auto'")
+        problem = problem.with_rank(fit.rank)
+    elif loss is None:
+        fit = solve(problem, strategy, seed)
+    if loss is not None:
+        fit = whitened_fit(problem, loss, strategy, seed)
     return fit, complaint_about(fit, strategy)

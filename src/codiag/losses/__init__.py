@@ -9,7 +9,7 @@ Examples
 Gaussian(covariance='modes')
 """
 
-from codiag.losses._gaussian import Gaussian
+from codiag.losses._gaussian import Gaussian, as_loss
 from codiag.losses._scatter import Scatter, correlations_at, estimate_scatter
 
 __all__ = ["Gaussian"]

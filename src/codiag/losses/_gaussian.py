@@ -88,6 +88,15 @@ class Gaussian:
         return [_checked(given, size, mode) for mode, (given, size) in pairs]
 
 
+def as_loss(loss: object) -> Gaussian | None:
+    """Return a loss that has a covariance, or None for plain least squares."""
+    if isinstance(loss, Gaussian):
+        return None if loss.covariance is None else loss
+    if loss is not None and not (isinstance(loss, str) and loss == "gaussian"):
+        raise TypeError(f"loss must be 'gaussian', an object of codiag.losses, or None; got {loss!r}")
+    return None
+
+
 def _checked(given: np.ndarray | None, size: int, mode: int) -> np.ndarray:
     """Return a covariance as a matrix, or raise if it is none."""
     if given is None:

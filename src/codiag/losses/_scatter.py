@@ -259,28 +259,28 @@ def _correlations(residual: np.ndarray, deviations: np.ndarray) -> tuple[np.ndar
 
 
 def _lags(residual: np.ndarray, deviations: np.ndarray) -> np.ndarray:
-    variance = float(np.sum(residual**2)) / float(np.sum(deviations**2))
     found: list[float] = []
     for lag in range(1, residual.shape[0] // RANGE + 1):
         products = residual[lag:] * residual[:-lag]
-        expected = variance * float(np.sum(deviations[lag:] * deviations[:-lag]))
         spread = math.sqrt(float(np.sum(products**2)))
-        if expected == 0 or spread == 0 or float(np.sum(products)) < (LAST if found else CLEAR) * spread:
+        if spread == 0 or float(np.sum(products)) < (LAST if found else CLEAR) * spread:
             break
-        found.append(float(np.sum(products)) / expected)
+        found.append(_correlation(residual, deviations, lag))
     return np.array(found)
+
+
+def _correlation(residual: np.ndarray, deviations: np.ndarray, lag: int) -> float:
+    """Return the correlation of entries so many indices apart along the first mode; zero where none is observed."""
+    expected = float(np.sum(deviations[lag:] * deviations[:-lag])) * float(np.sum(residual**2))
+    products = float(np.sum(residual[lag:] * residual[:-lag])) * float(np.sum(deviations**2))
+    return products / expected if expected > 0 else 0.0
 
 
 def correlations_at(residuals: Sequence[np.ndarray], deviations: np.ndarray, mode: int, n_lags: int) -> np.ndarray:
     """Return mean correlations of residuals along a mode, of entries up to so many indices apart."""
-    apart, found = np.moveaxis(deviations, mode, 0), np.zeros(n_lags)
-    for residual in residuals:
-        turned = np.moveaxis(residual, mode, 0)
-        variance = float(np.sum(turned**2)) / float(np.sum(apart**2))
-        for lag in range(1, n_lags + 1):
-            expected = variance * float(np.sum(apart[lag:] * apart[:-lag]))
-            found[lag - 1] += float(np.sum(turned[lag:] * turned[:-lag])) / expected / len(residuals)
-    return found
+    apart, lags = np.moveaxis(deviations, mode, 0), range(1, n_lags + 1)
+    turned = [np.moveaxis(residual, mode, 0) for residual in residuals]
+    return np.array([np.mean([_correlation(one, apart, lag) for one in turned]) for lag in lags])
 
 
 def _inflation(correlations: Sequence[np.ndarray]) -> float:

@@ -249,9 +249,7 @@ class Linearization:
             return self._independent(scatter.relative_deviations(self.model) ** 2)
         covariances = scatter.covariances(self.model)
         alone = [np.diag(np.diagonal(covariance)) for covariance in covariances]
-        share = (
-            np.count_nonzero(self._weights) / self.model.size
-        )  # of two entries that are correlated, one may be missing
+        share = np.count_nonzero(self._weights) / self.model.size  # of correlated entries, one may be missing
         variances = reduce(np.multiply.outer, [np.diagonal(covariance) for covariance in covariances])
         together = _separable(self.factors, covariances) - _separable(self.factors, alone)
         return self._independent(variances) + share**2 * together
