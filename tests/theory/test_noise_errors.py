@@ -118,6 +118,15 @@ def test_white_errors_would_be_too_small():
     assert min(held) > 1.4
 
 
+def test_correlations_are_those_of_the_noise_and_not_of_what_a_fit_leaves():
+    """A fit follows smooth noise, whose residual is less correlated: 0.28 two channels apart, where noise has 0.37."""
+    found = []
+    for seed in range(6):
+        fit = codiag.factorize(spectra("smooth along two", (10, 22, 18), 3, seed=seed)[2], 3, seed=0)
+        found += [lags[1] for lags in fit.scatter.correlations[1:]]
+    assert np.mean(found) == pytest.approx(np.exp(-1.0), abs=0.04)
+
+
 def test_intervals_of_zeros_end_where_they_could_be_without_bounds():
     _, _, tensor = spectra("white")
     fit = codiag.factorize(tensor, 2, constraints="nonnegative", seed=0)
