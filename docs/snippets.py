@@ -3,7 +3,7 @@
 A block that is marked ``<!-- not run: why -->`` is only compiled. A comment behind an expression that begins with a
 number or a literal, as in ``fit.relative_error  # 0.0098: ...``, is the value of the expression, and ``# (20, 3)`` may
 also be its shape. A block of plain text that follows a block of code is what it prints. Numbers agree where they differ
-by one unit of the last digit that is given.
+by one unit of the last digit that is given; whole numbers of one or two digits, which count things, must be equal.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ BLOCK = re.compile(
 )
 NUMBER = re.compile(r"-?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[+-]?\d+)?")
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
+MEASURED = 3
+"""Digits from which a whole number may be a measurement."""
 NEEDS = re.compile(r"<!-- needs: (.*?) -->")
 
 
@@ -83,7 +85,9 @@ def alike(told: str, printed: str) -> bool:
     ours, theirs = (" ".join(text.split()) for text in (told, printed))
     pairs = zip(NUMBER.findall(ours), NUMBER.findall(theirs), strict=False)
     return NUMBER.sub("#", ours) == NUMBER.sub("#", theirs) and all(
-        mine == other or (not mine.isdigit() and _close(mine, float(other.replace(",", "")))) for mine, other in pairs
+        mine == other
+        or (not (mine.isdigit() and len(mine) < MEASURED) and _close(mine, float(other.replace(",", ""))))
+        for mine, other in pairs
     )
 
 

@@ -73,6 +73,9 @@ def test_texts_agree_but_for_last_digits():
     assert alike("error 0.12 in 3 steps", "error  0.13\nin 3 steps")
     assert not alike("error 0.12 in 3 steps", "error 0.15 in 3 steps")
     assert not alike("error 0.12", "errors 0.12")
+    assert alike("359 standard errors", "358 standard errors")
+    assert not alike("359 standard errors", "357 standard errors")
+    assert not alike("rank 4", "rank 5")
 
 
 def listed_names():
