@@ -8,6 +8,7 @@ Function                  Data
 `matrix_stack`            Matrices with a common factor.
 `mixed_signals`           Sources mixed to channels.
 `crowd_votes`             Votes of workers.
+`jury_votes`              Votes of judges who think alike in families.
 `mixed_membership_graph`  A network with communities.
 `unit_factor`             A factor with random unit columns.
 `orthonormal_factor`      A factor with random orthonormal columns.
@@ -23,6 +24,7 @@ Examples
 """
 
 from codiag._checks import Seed, former_names
+from codiag.synthetic._juries import jury_votes
 from codiag.synthetic._latent_variables import Crowd, Graph, crowd_votes, mixed_membership_graph, worker_confusions
 from codiag.synthetic._matrices import (
     Stack,
@@ -46,6 +48,7 @@ from codiag.synthetic._tensors import (
 __all__ = [
     "crowd_votes",
     "fluorescence",
+    "jury_votes",
     "matrix_stack",
     "mixed_membership_graph",
     "mixed_signals",

@@ -25,6 +25,7 @@ class Crowd:
     votes: tuple[np.ndarray, np.ndarray, np.ndarray]  # task, worker and label of every vote
     truth: np.ndarray  # (n_tasks,)
     confusions: np.ndarray  # (n_workers, k, k): label, true class
+    families: np.ndarray | None = None  # (n_workers,), of workers who think alike
 
     def __getattr__(self, name: str) -> Any:
         if name != "errors":

@@ -1,6 +1,5 @@
 """Labels from the votes of a crowd."""
 
-from codiag.models.crowd._copies import RATES, _joint, _scores, common_rate, detect_copies, meetings, with_shared_votes
 from codiag.models.crowd._em import (
     SKILL,
     CrowdModel,

@@ -89,21 +89,32 @@ def log_joint(votes: Votes, model: CrowdModel) -> np.ndarray:
         return votes.counts @ np.log(model.confusions).reshape(-1, model.shares.size) + np.log(model.shares)
 
 
-def expect(votes: Votes, model: CrowdModel) -> tuple[np.ndarray, float]:
+class Posterior(NamedTuple):
+    """The probability of each class for every task (tasks, true), and the log-likelihood of votes and known classes."""
+
+    classes: np.ndarray
+    log_likelihood: float
+
+
+def expect(votes: Votes, model: CrowdModel) -> Posterior:
     """Return the probability of each class for every task, and the log-likelihood of the votes and known classes."""
-    joint = log_joint(votes, model)
+    return class_posterior(votes, log_joint(votes, model), model.shares)
+
+
+def class_posterior(votes: Votes, joint: np.ndarray, shares: np.ndarray) -> Posterior:
+    """Return the same from the log-probability of the votes on every task together with each class, (tasks, true)."""
     if votes.gold is not None:
         joint = np.where(votes.with_known(np.ones_like(joint)) > 0, joint, -np.inf)
     largest = joint.max(axis=1, keepdims=True)
     impossible = np.isneginf(largest[:, 0])
     log_likelihood = -np.inf if np.any(impossible) else 0.0
     if np.any(impossible):  # votes that no class explains: their classes have the prior probabilities
-        joint[impossible] = np.log(model.shares)
+        joint[impossible] = np.log(shares)
         largest[impossible] = 0.0
     classes = np.exp(joint - largest)
     sums = classes.sum(axis=1, keepdims=True)
     classes = votes.with_known(classes / sums)
-    return classes, log_likelihood + float(np.sum(largest) + np.sum(np.log(sums)))
+    return Posterior(classes, log_likelihood + float(np.sum(largest) + np.sum(np.log(sums))))
 
 
 def maximize(votes: Votes, classes: np.ndarray, prior: Prior) -> CrowdModel:

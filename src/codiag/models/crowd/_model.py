@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -13,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from codiag._checks import ConvergenceWarning, as_flag, as_generator, as_number
 from codiag._progress import progress_if
 from codiag.methods import Method, as_method
-from codiag.models.crowd._copies import copy_warnings, detect_copies, with_shared_votes
+from codiag.models.crowd._dependence import Dependence, measure_dependence
 from codiag.models.crowd._em import CrowdPrior, Prior, Run, Start, as_prior, expect, run_em, run_with_estimated_prior
+from codiag.models.crowd._families import as_families, family_shares, find_families
+from codiag.models.crowd._jury import Jury, label_jury, model_spread, workers_of
 from codiag.models.crowd._starts import (
     as_groups,
     labels_of_classes,
@@ -67,9 +69,14 @@ class DawidSkene(CrowdTables, Model):
         Whether a worker is right with the same probability in all classes, and wrong labels are uniform. If known
         classes show that labels, of three or more, mostly denote other classes, this is the probability of the label
         that denotes the class.
-    copies : {"share", "count"}
-        Weight of the votes of workers who copy from each other, by the most probable explanation of all votes: equal
-        votes on a task share the weight of one, or each counts in full.
+    families : "auto", "none", mapping or array of shape (n_workers,)
+        Workers who think alike, such as copies of one language model: found from the votes, none, or given. A mapping
+        has the name of the family of every worker, an array has these in sorted order of the workers; None for a
+        worker without one. The votes of a family count as one view of a task, by a model in which its members share
+        mistakes. Without families, workers are independent given the class.
+    ordered : "auto" or bool
+        Whether classes are grades, in sorted order, that workers give by thresholds on a quality. By default this is
+        decided by held-out votes, if workers are in families and classes are three numbers or more.
     method : Method or str, optional
         How moments are factorized; by default by joint diagonalization alone.
     n_partitions : int
@@ -106,12 +113,14 @@ class DawidSkene(CrowdTables, Model):
         Lower and upper end of an interval that contains the accuracy with probability 0.9.
     confusion_standard_errors_ : as `confusion_`
         Standard errors of the confusion matrices.
-    copies_ : array of shape (n_pairs, 2)
-        Pairs of workers who agree more often than their confusion matrices and the votes of all others explain, the
-        most certain first. If confusion matrices were known, these would contain no pair of workers who vote
-        independently, with probability 0.95. They are estimated, by the run, with or without such pairs sharing a
-        weight, that makes the votes most probable. If a run that names other pairs, or none, makes the votes nearly as
-        probable, there are no pairs and a warning. See `copy_table`.
+    families_ : list of arrays
+        The workers of each family of two or more.
+    dependence_ : array of shape (n_workers, n_workers)
+        Correlation of the votes of two workers beyond what the classes explain; NaN if they share too few tasks.
+    effective_votes_ : float
+        Number of independent votes on a task that the votes are worth, in the mean over tasks.
+    effective_votes_interval_ : array of shape (2,)
+        Lower and upper end of an interval that contains it with probability 0.9.
     confusion_spread_ : as `confusion_`
         Standard deviation of the confusion matrices by moments alone over partitions; NaN if moments were not used.
     loss_history_ : list of float
@@ -176,7 +185,8 @@ class DawidSkene(CrowdTables, Model):
         smoothing: float | str = "estimated",
         pooling: float = 0.0,
         one_coin: bool = False,
-        copies: str = "share",
+        families: str | Mapping[Any, Any] | Sequence[Any] = "auto",
+        ordered: bool | str = "auto",
         method: Method | str | None = None,
         n_partitions: int = 20,
         groups: ArrayLike | None = None,
@@ -190,7 +200,8 @@ class DawidSkene(CrowdTables, Model):
         self.smoothing = smoothing
         self.pooling = pooling
         self.one_coin = one_coin
-        self.copies = copies
+        self.families = families
+        self.ordered = ordered
         self.method = method
         self.n_partitions = n_partitions
         self.groups = groups
@@ -276,19 +287,28 @@ class DawidSkene(CrowdTables, Model):
         prior = as_prior(votes, self.prior, self.smoothing, self.pooling, one_coin=self.one_coin)
         start = self._start(votes, labels, prior)
         run, workers = self._run_from(votes, start, prior)
-        detected = detect_copies(
-            votes, run, lambda shared: self._run_from(shared, start, prior)[0], one_coin=self.one_coin
-        )
-        if self.copies == "share" and len(detected.accepted) > 0 and self.max_iter > 0:
-            votes = with_shared_votes(votes, detected.accepted)
-            run, workers = self._run_from(votes, start, prior)
-        self._copies = detected.reported
-        uncertainty = self._uncertainty(votes, run, prior, workers).with_labels(labels, run.model.shares)
+        rng, sampling_rng = as_generator(self.random_state, "random_state").spawn(2)
+        family = self._families(votes, run, rng)
+        jury: Jury | None = None
+        if np.any(family >= 0) or (self.ordered is True and self.max_iter > 0):
+            jury, dependence = self._jury(votes, family, prior, rng)
+            model, workers = workers_of(votes, jury.classes, prior)
+            run = Run(model, jury.classes, jury.log_likelihood, jury.history, jury.converged)
+        else:
+            dependence = measure_dependence(votes, run.model.confusions, run.classes, family, rng)
+        self._labeler = None if jury is None else jury.labeler
+        self._original, self._family, self._dependence = original, family, dependence
+        uncertainty = self._uncertainty(votes, run, prior, workers, sampling_rng, is_fixed=jury is not None)
+        if jury is not None:
+            uncertainty = uncertainty.widened(run.model.accuracies, model_spread(votes, jury, family, prior, rng))
+        uncertainty = uncertainty.with_labels(labels, run.model.shares)
         run = run._replace(model=run.model._replace(confusions=run.model.confusions[:, original]))
         spread = np.full_like(run.model.confusions, np.nan) if start.spread is None else start.spread[:, original]
         self._keep(given, run, uncertainty, spread)
         self.diagnostics_ = replace(start.diagnostics, em_rounds=len(run.history), converged=run.converged)
-        return (*warnings_for(votes), *self._warnings(start, run), *copy_warnings(detected, votes.workers))
+        if jury is not None and jury.reason is not None:
+            self.diagnostics_ = replace(self.diagnostics_, reason=jury.reason)
+        return (*warnings_for(votes), *self._warnings(start, run), *_jury_warnings(jury))
 
     def fit_predict(self, X: Any, y: Any = None, *, gold: Any = None) -> Any:  # noqa: N803
         """Return the label of every task.
@@ -413,7 +433,9 @@ class DawidSkene(CrowdTables, Model):
         check_is_fitted(self)
         refuse_parts(X)
         votes = as_votes(X, self.missing, workers=self.workers_, classes=self.classes_)
-        return votes, expect(votes, self._run.model)[0]
+        if self._labeler is not None:
+            return votes, self._labeler.classes(replace(votes, label=self._original[votes.label]))
+        return votes, expect(votes, self._run.model).classes
 
     def check_parameters(self) -> None:
         """Raise unless parameters are what they must be.
@@ -431,8 +453,15 @@ class DawidSkene(CrowdTables, Model):
         as_flag("one_coin", self.one_coin)
         as_number("tol", self.tol, zero=True)
         as_number("pooling", self.pooling, zero=True)
-        if self.copies not in ("share", "count"):
-            raise ValueError(f"copies must be 'share' or 'count'; got {self.copies!r}")
+        if isinstance(self.families, str) and self.families not in ("auto", "none"):
+            raise ValueError(
+                f"families must be 'auto', 'none', or give the family of every worker; got {self.families!r}"
+            )
+        if isinstance(self.ordered, str):
+            if self.ordered != "auto":
+                raise ValueError(f"ordered must be 'auto', True or False; got {self.ordered!r}")
+        else:
+            as_flag("ordered", self.ordered)
         if self.pooling > 1:
             raise ValueError(f"pooling must be between 0 and 1; got {self.pooling}")
         if not isinstance(self.smoothing, str):
@@ -464,19 +493,50 @@ class DawidSkene(CrowdTables, Model):
         if self.init == "majority" or votes.classes.size == 1:
             return start_from_majority(votes)
         groups = as_groups(votes, self.groups, self.n_partitions, self.random_state)
-        method = None if self.method is None else as_method(self.method)
-        return start_from_moments(votes, groups, method, self.random_state, prior)
+        return start_from_moments(votes, groups, self._method(), self.random_state, prior)
 
     def _run_from(self, votes: Votes, start: Start, prior: Prior) -> tuple[Run, CrowdPrior | None]:
         if not isinstance(self.smoothing, str):
             return run_em(votes, start, prior, self.max_iter, self.tol), None
         return run_with_estimated_prior(votes, start, prior, self.max_iter, self.tol)
 
-    def _uncertainty(self, votes: Votes, run: Run, prior: Prior, workers: CrowdPrior | None) -> Uncertainty:
+    def _families(self, votes: Votes, run: Run, rng: np.random.Generator) -> np.ndarray:
+        if not isinstance(self.families, str):
+            return as_families(self.families, votes.workers)
+        if self.families == "none" or self.max_iter == 0 or votes.classes.size == 1:
+            return np.full(votes.workers.size, -1)
+        return find_families(votes, run.model, run.classes, rng)
+
+    def _jury(
+        self, votes: Votes, family: np.ndarray, prior: Prior, rng: np.random.Generator
+    ) -> tuple[Jury, Dependence]:
+        """Return labels from dependent workers, from the best of two starts: families as one vote each, and moments."""
+        starts = [family_shares(votes, family)]
+        if isinstance(self.init, str) and self.init == "moments" and self.groups is None:
+            groups = as_groups(votes, None, self.n_partitions, self.random_state, family)
+            moments = start_from_moments(votes, groups, self._method(), self.random_state, prior)
+            starts += [] if moments.diagnostics.reason else [moments.classes]
+        ordered = None if isinstance(self.ordered, str) else self.ordered
+        return label_jury(
+            votes, family, starts, prior, ordered=ordered, max_iter=max(self.max_iter, 1), tol=self.tol, rng=rng
+        )
+
+    def _method(self) -> Method | None:
+        return None if self.method is None else as_method(self.method)
+
+    def _uncertainty(
+        self,
+        votes: Votes,
+        run: Run,
+        prior: Prior,
+        workers: CrowdPrior | None,
+        rng: np.random.Generator,
+        *,
+        is_fixed: bool,
+    ) -> Uncertainty:
         if workers is None:
             return information_uncertainty(votes, run, prior)
-        rng = as_generator(self.random_state, "random_state").spawn(1)[0]
-        return sample_uncertainty(votes, run, workers, prior.shares, rng)
+        return sample_uncertainty(votes, run, workers, prior.shares, rng, is_fixed=is_fixed)
 
     def _warnings(self, start: Start, run: Run) -> Iterator[Warning]:
         reason = start.diagnostics.reason
@@ -509,8 +569,19 @@ class DawidSkene(CrowdTables, Model):
         self.worker_accuracy_ = tables.series(accuracy, "accuracy", workers, "worker")
         self.worker_accuracy_standard_errors_ = tables.series(accuracy_errors, "standard_error", workers, "worker")
         self.worker_accuracy_interval_ = tables.intervals(intervals)
-        self.copies_ = workers[self._copies.pairs]
+        self.families_ = [workers[self._family == number] for number in range(self._family.max(initial=-1) + 1)]
+        self.dependence_ = tables.by_worker_pair(self._dependence.matrix)
+        self.effective_votes_ = self._dependence.votes
+        self.effective_votes_interval_ = self._dependence.interval
         self.loss_history_, self.log_likelihood_ = run.history, run.log_likelihood
+
+
+def _jury_warnings(jury: Jury | None) -> Iterator[Warning]:
+    if jury is not None and jury.reason is not None:
+        yield UserWarning(
+            f"{jury.reason}: labels are those of the majority. Votes of workers of another kind, or known classes of "
+            "some tasks (gold), would help"
+        )
 
 
 def _one_of(y: Any, gold: Any) -> Any:

@@ -55,24 +55,33 @@ class CrowdMoments(NamedTuple):
     n_partitions: int
 
 
-def random_groups(votes: Votes, rng: np.random.Generator) -> np.ndarray:
-    """Assign the workers, in random order, to three groups: each to the group that has the fewest votes so far."""
-    groups = np.zeros(votes.workers.size, dtype=np.int64)
-    order = rng.permutation(votes.workers.size)
-    totals = [0, 0, 0]
-    for worker, size in zip(order.tolist(), votes.votes_of_workers[order].tolist(), strict=True):
+def random_groups(votes: Votes, rng: np.random.Generator, family: np.ndarray | None = None) -> np.ndarray:
+    """Assign the workers, in random order, to three groups: each to the group that has the fewest votes so far.
+
+    Workers of one family, by these numbers, are in one group; -1 is none.
+    """
+    n_workers = votes.workers.size
+    views = np.arange(n_workers) if family is None else np.where(family >= 0, n_workers + family, np.arange(n_workers))
+    _, view = np.unique(views, return_inverse=True)
+    sizes = np.bincount(view, votes.votes_of_workers)
+    groups = np.zeros(sizes.size, dtype=np.int64)
+    order = rng.permutation(sizes.size)
+    totals = [0.0, 0.0, 0.0]
+    for place, size in zip(order.tolist(), sizes[order].tolist(), strict=True):
         group = totals.index(min(totals))
-        groups[worker] = group
+        groups[place] = group
         totals[group] += size
-    return groups
+    return groups[view]
 
 
-def as_groups(votes: Votes, groups: Any, n_partitions: int, random_state: Any) -> np.ndarray:
-    """Return partitions of the workers (n_partitions, n_workers): those of the user, or random ones."""
+def as_groups(
+    votes: Votes, groups: Any, n_partitions: int, random_state: Any, family: np.ndarray | None = None
+) -> np.ndarray:
+    """Return partitions of the workers (n_partitions, n_workers): those of the user, or random ones by families."""
     n_workers = votes.workers.size
     if groups is None:
         rng = as_generator(random_state, "random_state")
-        return np.stack([random_groups(votes, rng) for _ in range(n_partitions)])
+        return np.stack([random_groups(votes, rng, family) for _ in range(n_partitions)])
     given = np.atleast_2d(as_numbers("groups", groups))
     if given.ndim != 2 or given.shape[1] != n_workers or not np.all(np.isin(given, (0, 1, 2))):
         raise ValueError(f"groups must hold 0, 1 or 2 for each of {n_workers} workers; got shape {np.shape(groups)}")

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._checks import as_number
-from codiag.models.crowd._copies import Copies
+from codiag.models.crowd._dependence import Dependence
 from codiag.models.crowd._em import Run
 from codiag.models.crowd._votes import Votes
 
@@ -44,6 +44,10 @@ class Tables:
         """Return a row for each worker, with the columns low and high."""
         return self._table({"worker": self.votes.workers}, values, np.array(["low", "high"]))
 
+    def by_worker_pair(self, values: np.ndarray) -> Any:
+        """Return a row and a column for each worker."""
+        return self._table({"worker": self.votes.workers}, values, self.votes.workers, "worker")
+
     def confusions(self, values: np.ndarray) -> Any:
         """Return rows by worker and given label, columns by true class; or an array (workers, given, true)."""
         if self.votes.library is None:
@@ -76,7 +80,7 @@ class Tables:
 
 
 class CrowdTables:
-    """The tables of a fitted crowd: labels, uncertain tasks, workers, and pairs of workers who copy."""
+    """The tables of a fitted crowd: labels, uncertain tasks, workers, and families of workers."""
 
     tasks_: np.ndarray
     workers_: np.ndarray
@@ -84,7 +88,8 @@ class CrowdTables:
     _run: Run
     _votes_of_tasks: np.ndarray
     _votes_of_workers: np.ndarray
-    _copies: Copies
+    _family: np.ndarray
+    _dependence: Dependence
     _accuracy: tuple[np.ndarray, np.ndarray, np.ndarray]
 
     def label_table(self) -> dict[str, np.ndarray]:
@@ -154,7 +159,8 @@ class CrowdTables:
         Returns
         -------
         dict of arrays of shape (n_workers,)
-            Worker, votes, accuracy, its standard error and interval, and all entries of the confusion matrices.
+            Worker, votes, accuracy, its standard error and interval, the number of the family, 0 for none, the mean
+            weight that a vote carried, and all entries of the confusion matrices.
 
         See Also
         --------
@@ -174,6 +180,7 @@ class CrowdTables:
         accuracy, errors, intervals = self._accuracy
         columns = {"worker": self.workers_, "votes": self._votes_of_workers, "accuracy": accuracy}
         columns |= {"standard_error": errors, "low": intervals[:, 0], "high": intervals[:, 1]}
+        columns |= {"family": self._family + 1, "weight": self._dependence.weights}
         names = class_names(self.classes_)
         return columns | {
             f"p({given}|{true})": self._run.model.confusions[:, row, column]
@@ -181,29 +188,33 @@ class CrowdTables:
             for row, given in enumerate(names)
         }
 
-    def copy_table(self) -> dict[str, np.ndarray]:
-        """Return the pairs of workers who copy from each other as columns, the most certain first.
+    def family_table(self) -> dict[str, np.ndarray]:
+        """Return the workers who think alike as columns, family by family.
 
         Returns
         -------
-        dict of arrays of shape (n_pairs,)
-            Both workers; the number of tasks with votes of both; the number of these with equal labels, and its
-            expectation if both voted independently; a bound of the probability that any pair of this crowd that votes
-            independently seems to copy as much.
+        dict of arrays
+            The number of the family, from 1; the worker; the mean correlation with the others of the family, beyond
+            what the classes explain; and the mean weight that a vote of the worker carried.
 
         See Also
         --------
-        DawidSkene.worker_table : The workers one by one.
+        DawidSkene.worker_table : All workers.
 
         Examples
         --------
         >>> from codiag.models import DawidSkene
         >>> from codiag.synthetic import crowd_votes, worker_confusions
         >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
-        >>> list(DawidSkene(random_state=0).fit(crowd.votes).copy_table())[:3]
-        ['worker', 'other', 'shared']
+        >>> DawidSkene(random_state=0).fit(crowd.votes).family_table()["worker"].size
+        0
         """
         check_is_fitted(self)
-        first, second = self.workers_[self._copies.pairs.T]
-        columns = {"worker": first, "other": second, "shared": self._copies.shared, "agreed": self._copies.agreed}
-        return columns | {"expected": self._copies.expected, "p": self._copies.p_values}
+        order = np.argsort(self._family, kind="stable")
+        order = order[self._family[order] >= 0]
+        alike = (self._family[:, None] == self._family) & ~np.eye(self._family.size, dtype=bool)
+        known = alike & ~np.isnan(self._dependence.matrix)
+        sums = np.sum(np.where(known, self._dependence.matrix, 0.0), axis=1)
+        mean = sums / np.maximum(known.sum(axis=1), 1)
+        columns = {"family": self._family[order] + 1, "worker": self.workers_[order], "alike": mean[order]}
+        return columns | {"weight": self._dependence.weights[order]}

@@ -62,6 +62,11 @@ class Uncertainty(NamedTuple):
     intervals: np.ndarray
     shares: np.ndarray
 
+    def widened(self, accuracies: np.ndarray, spread: np.ndarray) -> Uncertainty:
+        """Return the same with a further standard deviation of the accuracies (workers,), around these."""
+        errors = np.hypot(self.accuracies, spread)
+        return self._replace(accuracies=errors, intervals=beta_intervals(accuracies, errors))
+
     def with_labels(self, labels: np.ndarray, shares: np.ndarray) -> Uncertainty:
         """Return the same for the labels as given, if label c of these results is ``labels[c]``.
 
@@ -166,9 +171,18 @@ class State(NamedTuple):
 
 
 def sample_uncertainty(
-    votes: Votes, run: Run, prior: CrowdPrior, shares: np.ndarray | None, rng: np.random.Generator
+    votes: Votes,
+    run: Run,
+    prior: CrowdPrior,
+    shares: np.ndarray | None,
+    rng: np.random.Generator,
+    *,
+    is_fixed: bool = False,
 ) -> Uncertainty:
-    """Return the uncertainty of the workers of a run by Gibbs sampling; `shares` of the classes if they are known."""
+    """Return the uncertainty of the workers of a run by Gibbs sampling; `shares` of the classes if they are known.
+
+    If the probabilities of the classes are fixed, as for workers who depend on each other, these are drawn from.
+    """
     n_workers, k, _ = run.model.confusions.shape
     one_coin = prior.ease.size < k
     n_rounds = int(np.clip(MOST_NUMBERS // (n_workers * k**2 + votes.label.size * k), FEWEST_ROUNDS, ROUNDS))
@@ -176,7 +190,7 @@ def sample_uncertainty(
     moments, share_moments = np.zeros((2, n_workers, k, k)), np.zeros((2, k))
     drawn = np.empty((n_rounds, DRAWS, n_workers))
     for turn in range(-(n_rounds // 5), n_rounds):
-        truth = _draw(expect(votes, state.model)[0], rng)[0]
+        truth = _draw(run.classes if is_fixed else expect(votes, state.model).classes, rng)[0]
         places = (votes.worker * k + votes.label) * k + truth[votes.task]
         cells = np.bincount(places, minlength=n_workers * k**2).reshape(n_workers, k, k).astype(np.float64)
         tasks = 1.0 + np.bincount(truth, minlength=k)

@@ -46,8 +46,6 @@ class Votes:
         Module of the data frames that the votes came in, such as ``"pandas"``: results are returned in the same.
     gold : array of int, shape (n_tasks,), or None
         The index of the known class of each task; -1 if it is not known.
-    weights : array of shape (n_votes,) or None
-        Weight of every vote; None if all are one.
     by_row : bool
         Whether tasks are the rows of a matrix.
     """
@@ -60,16 +58,14 @@ class Votes:
     classes: np.ndarray
     library: str | None = None
     gold: np.ndarray | None = None
-    weights: np.ndarray | None = None
     by_row: bool = False
 
     @cached_property
     def counts(self) -> sparse.csr_array:
-        """Weighted number of votes by task and by worker and label: (n_tasks, n_workers * n_classes)."""
+        """Number of votes by task and by worker and label: (n_tasks, n_workers * n_classes)."""
         k = self.classes.size
-        weights = np.ones(self.task.size) if self.weights is None else self.weights
         shape = self.tasks.size, self.workers.size * k
-        return sparse.csr_array((weights, (self.task, self.worker * k + self.label)), shape=shape)
+        return sparse.csr_array((np.ones(self.task.size), (self.task, self.worker * k + self.label)), shape=shape)
 
     @cached_property
     def by_worker(self) -> sparse.csr_array:
@@ -97,6 +93,16 @@ class Votes:
         if self.gold is None:
             return classes
         return np.where(self.gold[:, None] >= 0, self.gold[:, None] == np.arange(self.classes.size), classes)
+
+    def of_tasks(self, chosen: np.ndarray) -> Votes:
+        """Return the votes on some of the tasks, given as a mask; workers and classes stay."""
+        some, numbers = self.select(chosen[self.task]), np.cumsum(chosen) - 1
+        gold = None if self.gold is None else self.gold[chosen]
+        return replace(some, task=numbers[some.task], tasks=self.tasks[chosen], gold=gold)
+
+    def select(self, rows: np.ndarray) -> Votes:
+        """Return some of the votes, given as a mask; tasks, workers and classes stay."""
+        return replace(self, task=self.task[rows], worker=self.worker[rows], label=self.label[rows])
 
 
 def as_votes(

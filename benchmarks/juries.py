@@ -1,0 +1,144 @@
+"""Juries whose members think alike: labels, calibration and intervals beside the majority.
+
+``python -m benchmarks.juries [panels gold cost]``
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import run_parts, table
+from codiag.models import DawidSkene
+from codiag.synthetic import jury_votes
+from codiag.synthetic._latent_variables import Crowd
+
+SEEDS, GOLD_SEEDS = 20, 5
+"""Juries of every cell, without and with known classes."""
+FIRST = 1000
+"""Seed of the first jury of every cell; smaller ones served to write the program."""
+EVEN, UNEVEN = (3, 3, 3, 3), (12, 4, 2, 2)
+CELLS: dict[str, dict[str, Any]] = {
+    f"{name}, shared {shared:g}, {k} classes, {n} tasks": {
+        "sizes": sizes, "shared": shared, "n_classes": k, "n_tasks": n
+    }
+    for name, sizes in (("even", EVEN), ("uneven", UNEVEN))
+    for shared, k, n in ((0.2, 2, 1000), (0.2, 4, 1000), (0.6, 2, 1000), (0.6, 4, 300), (0.6, 4, 1000), (0.6, 5, 5000), (0.9, 2, 1000), (0.9, 4, 1000))
+}  # fmt: skip
+CELLS |= {
+    "six duplicates and five alone, 4 classes": {"sizes": (6, 1, 1, 1, 1, 1), "shared": 0.95, "n_classes": 4, "n_tasks": 1000},
+    "8, 3, 2 and an outsider, 4 classes": {"sizes": (8, 3, 2), "shared": 0.7, "n_classes": 4, "n_tasks": 1000, "outsider": 0.9},
+    "8, 3, 2 and an outsider, 2 classes": {"sizes": (8, 3, 2), "shared": 0.7, "n_classes": 2, "n_tasks": 1000, "outsider": 0.9},
+    "two families, 8 and 4, 4 classes": {"sizes": (8, 4), "shared": 0.7, "n_classes": 4, "n_tasks": 1000},
+    "twelve alone, 4 classes": {"sizes": (1,) * 12, "shared": 0.0, "n_classes": 4, "n_tasks": 1000},
+    "grades 0-3, 10, 5, 3, 2": {"sizes": (10, 5, 3, 2), "shared": 0.5, "n_classes": 4, "n_tasks": 1000, "ordered": True},
+    "grades 0-3, eight families of 2": {"sizes": (2,) * 8, "shared": 0.5, "n_classes": 4, "n_tasks": 1000, "ordered": True},
+    "grades 1-5, 10, 5, 3, 2 and an outsider": {"sizes": (10, 5, 3, 2), "shared": 0.8, "n_classes": 5, "n_tasks": 3000, "ordered": True, "outsider": 0.8},
+}  # fmt: skip
+
+
+def majority(crowd: Crowd, k: int) -> np.ndarray:
+    """Return the labels of the majority, ties at random."""
+    counts = np.bincount(crowd.votes[0] * k + crowd.votes[2], minlength=crowd.truth.size * k).reshape(-1, k)
+    return np.argmax(counts + 0.5 * np.random.default_rng(0).random(counts.shape), axis=1)
+
+
+def calibration_error(probabilities: np.ndarray, truth: np.ndarray) -> float:
+    """Return the mean difference between certainty and accuracy, over ten classes of certainty."""
+    certainty, right = probabilities.max(axis=1), np.argmax(probabilities, axis=1) == truth
+    bins = np.minimum((10 * certainty).astype(int), 9)
+    return float(sum(abs(np.sum(right[bins == each] - certainty[bins == each])) for each in range(10)) / truth.size)
+
+
+def _trial(options: dict[str, Any], seed: int) -> list[float]:
+    crowd, k = jury_votes(**options, seed=seed), options["n_classes"]
+    model = DawidSkene(random_state=0).fit(crowd.votes)
+    plain = DawidSkene(random_state=0, families="none").fit(crowd.votes)
+    shares = np.bincount(crowd.truth, minlength=k) / crowd.truth.size
+    accuracy = np.einsum("wcc,c->w", crowd.confusions, shares)
+    low, high = model.worker_accuracy_interval_.T
+    right = [100 * np.mean(labels == crowd.truth) for labels in (majority(crowd, k), plain.labels_, model.labels_)]
+    return [
+        *right,
+        calibration_error(model.probas_, crowd.truth),
+        np.mean((low <= accuracy) & (accuracy <= high)),
+        model.effective_votes_,
+        len(model.families_),
+    ]
+
+
+def panels() -> str:
+    """Labels of juries beside the majority and beside the model of independent workers."""
+    rows = []
+    for name, options in CELLS.items():
+        results = [_trial(options, FIRST + seed) for seed in range(SEEDS)]
+        vote, plain, ours, error, covered, votes, families = np.mean(results, axis=0)
+        cells = f"{vote:.1f}", f"{plain:.1f}", f"{ours:.1f}", f"{ours - vote:+.1f}", f"{error:.3f}", f"{covered:.2f}"
+        rows.append((name, *cells, f"{votes:.1f}", f"{families:.1f}"))
+    head = ("jury", "majority", "independent", "codiag", "gain", "calibration", "covered", "votes", "families")
+    return (
+        f"## Juries that think alike\nMeans over {SEEDS} juries of `synthetic.jury_votes`: accuracy in per cent of the "
+        "majority, of `DawidSkene(families='none')` and of `DawidSkene()`; calibration error; share of the 90 % intervals "
+        "that hold the accuracy of a judge; effective votes; families found.\n\n" + table(head, rows)
+    )
+
+
+def _gold_trial(options: dict[str, Any], n_gold: int, seed: int) -> list[float]:
+    crowd, k = jury_votes(**options, seed=seed), options["n_classes"]
+    truth, labels = crowd.truth, crowd.votes[2].reshape(crowd.truth.size, -1)
+    known = np.random.default_rng(seed).permutation(truth.size) < n_gold
+    without = DawidSkene(random_state=0).fit(labels)
+    model = DawidSkene(random_state=0).fit(labels, {int(t): int(truth[t]) for t in np.flatnonzero(known)})
+    best = labels[:, np.argmax(np.mean(labels[known] == truth[known, None], axis=0))]
+    found = majority(crowd, k), best, _naive_bayes(labels, truth, known, k), without.labels_, model.labels_
+    return [100 * np.mean((each == truth)[~known]) for each in found]
+
+
+def _naive_bayes(labels: np.ndarray, truth: np.ndarray, known: np.ndarray, k: int) -> np.ndarray:
+    scores = np.log(np.bincount(truth[known], minlength=k) + 1.0) * np.ones((truth.size, 1))
+    for column in labels.T:
+        cells = np.ones((k, k))
+        np.add.at(cells, (column[known], truth[known]), 1)
+        scores += np.log(cells / cells.sum(axis=0))[column]
+    return np.argmax(scores, axis=1)
+
+
+def gold() -> str:
+    """Known classes must help."""
+    rows = []
+    for name, options in CELLS.items():
+        for n_gold in (100, 300, 1000):
+            if n_gold >= options["n_tasks"]:
+                continue
+            results = [_gold_trial(options, n_gold, FIRST + seed) for seed in range(GOLD_SEEDS)]
+            means = np.mean(results, axis=0)
+            rows.append((name, n_gold, *(f"{mean:.1f}" for mean in means), f"{means[-1] - max(means[:3]):+.1f}"))
+    head = ("jury", "known", "majority", "best judge", "naive Bayes", "codiag without", "codiag", "to the best")
+    return (
+        f"## Juries with known classes\nAccuracy in per cent on the other tasks, means over {GOLD_SEEDS} juries: the majority, "
+        "the judge who is best on the known classes, naive Bayes by confusion matrices from these, `DawidSkene()` without "
+        "and with them, and the difference to the best of the first three.\n\n" + table(head, rows)
+    )
+
+
+def cost() -> str:
+    """Seconds of processor time."""
+    rows = []
+    kinds: dict[str, Callable[[], Any]] = {
+        "33 judges x 5,000, 4 classes": lambda: jury_votes(5000, (10, 8, 6, 5, 3, 1), 4, shared=0.5, seed=0),
+        "33 judges x 5,000, grades": lambda: jury_votes(5000, (10, 8, 6, 5, 3, 1), 4, shared=0.5, ordered=True, seed=0),
+        "20 judges x 50,000, 2 classes": lambda: jury_votes(50_000, (8, 5, 4, 2, 1), 2, seed=0),
+    }
+    for name, make in kinds.items():
+        crowd = make()
+        begin = time.process_time()
+        model = DawidSkene(random_state=0).fit(crowd.votes)
+        rows.append((name, crowd.votes[0].size, f"{time.process_time() - begin:.1f}", len(model.families_)))
+    return "## Cost of a jury\nOne thread.\n\n" + table(("jury", "votes", "seconds", "families"), rows)
+
+
+if __name__ == "__main__":
+    run_parts("juries", {"panels": panels, "gold": gold, "cost": cost})

@@ -1,0 +1,174 @@
+r"""Which workers think alike: families by the similarity of votes, as many as make all votes most probable.
+
+Workers are joined by average linkage of the correlations of their votes. These are larger within a family than between
+families of the same accuracy, whatever the classes, which are not known yet; two good judges of different families may
+agree as often. Therefore linkage only proposes partitions, one for each number of joins. If a family is large and its
+workers were alone while others are joined, its answer would be as good an explanation of the votes as the truth is:
+workers who are joined first are in all partitions that join others. For each partition the model of `_family_model` is
+fitted to a sample of the tasks, and the one of the largest evidence is taken. This is the log-likelihood, corrected for
+how much less probable the expected votes of workers and families are on average over all confusion matrices than with
+the fitted ones (Cheeseman and Stutz 1996), and less the logarithm of the number of sets of workers of its size for each
+family, among which it was chosen. Confusion matrices are distributed around that of the average worker, so that two
+workers with the same votes are rather one of them twice than two who know the truth.
+
+The search begins only if some pair agrees more than all pairs together let expect of the largest, given the classes of
+independent workers or the shares of the votes. If classes are those of a family that outvotes the others, the others
+agree with each other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import squareform
+from scipy.special import gammaln, xlogy
+
+from codiag.models.crowd._dependence import Correlations, correlations, draw_classes, given_classes, own_frequencies
+from codiag.models.crowd._em import CrowdModel, Prior, maximize
+from codiag.models.crowd._family_model import count_cells, families_of, run_families
+from codiag.models.crowd._votes import Votes
+
+MOST_TASKS = 1000
+"""Size of the sample of tasks by which partitions are compared; a bound on the time."""
+MOST_WORKERS = 120
+"""Largest number of workers that are joined; those with the strongest correlations, if there are more."""
+MOST_LEVELS = 12
+"""Partitions that are compared at first, evenly spaced among all that linkage proposes."""
+MAX_ITER, TOL = 20, 1e-5
+"""Limits of the fits by which partitions are compared."""
+PLAIN = Prior(np.full((1, 1), 0.5), 0.5, None, one_coin=False)
+"""Prior of the fits by which partitions are compared: half a vote in every cell."""
+STRENGTHS = 2.0 ** np.arange(1, 10)
+"""How closely workers may resemble the average worker, in votes; the most probable is taken."""
+UNLIKELY = 0.01
+"""Probability that the search begins although all workers are independent."""
+
+
+def as_families(families: Any, workers: np.ndarray) -> np.ndarray:
+    """Return the number of the family of each worker, -1 for none, from names of families by worker."""
+    if isinstance(families, Mapping):
+        strange = [name for name in families if name not in set(workers.tolist())]
+        if strange:
+            raise ValueError(f"families must be of workers who voted; got {strange[0]!r}")
+        names = [families.get(worker) for worker in workers.tolist()]
+    else:
+        names = list(families)
+        if len(names) != workers.size:
+            raise ValueError(f"families must give the family of each of {workers.size} workers; got {len(names)}")
+    sizes = Counter(name for name in names if name is not None)
+    numbers = {name: number for number, name in enumerate(name for name, size in sizes.items() if size > 1)}
+    return np.array([numbers.get(name, -1) for name in names])
+
+
+def find_families(votes: Votes, model: CrowdModel, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the number of the family of each worker, -1 for those without one.
+
+    `model` and `classes` (tasks, true) are those of independent workers.
+    """
+    alone = np.full(votes.workers.size, -1)
+    suspects = _suspects(votes, model, classes, rng)
+    if suspects.size < 2:
+        return alone
+    sample = sample_tasks(votes, rng)
+    levels = list(_partitions(correlations(votes, own_frequencies(votes)), suspects, votes.workers.size))
+
+    @cache
+    def evidence(level: int) -> float:
+        return family_evidence(sample, levels[level])
+
+    best = max(np.unique(np.linspace(0, len(levels) - 1, MOST_LEVELS).astype(int)).tolist(), key=evidence)
+    while (nearby := max(_neighbours(best, len(levels)), key=evidence)) != best:
+        best = nearby
+    return levels[best]
+
+
+def _neighbours(level: int, n_levels: int) -> list[int]:
+    return [each for each in (level, level - 1, level + 1) if 0 <= each < n_levels]
+
+
+def family_evidence(votes: Votes, family: np.ndarray) -> float:
+    """Return the logarithm of the probability of votes with these families, less that of choosing these families."""
+    n_workers, sizes = family.size, np.bincount(family[family >= 0])
+    run = run_families(votes, family, family_shares(votes, family), PLAIN, MAX_ITER, TOL)
+    cells = count_cells(votes, families_of(votes, family), run.model, run.classes, run.answers)
+    matrices = np.concatenate([cells.own + cells.followed, cells.answers])
+    pooled = np.sum(matrices, axis=0) + 1
+    pooled /= pooled.sum(axis=0)
+    price = max(_marginal(matrices, strength * pooled) for strength in STRENGTHS)
+    follows = np.stack([part.sum(axis=(1, 2))[family >= 0] for part in (cells.followed, cells.own)], axis=1)
+    price += _marginal(follows, np.array([0.5, 0.5]))
+    choices = gammaln(n_workers + 1) - gammaln(sizes + 1) - gammaln(n_workers - sizes + 1)
+    return run.log_likelihood + price - float(np.sum(choices))
+
+
+def _marginal(counts: np.ndarray, alpha: np.ndarray) -> float:
+    """Return how much less probable counts along axis 1 are on average than with their own frequencies.
+
+    The average is over probabilities that have a Dirichlet distribution with these parameters.
+    """
+    totals = counts.sum(axis=1, keepdims=True)
+    prior = np.broadcast_to(alpha, counts.shape)
+    averages = np.sum(gammaln(counts + prior) - gammaln(prior), axis=1, keepdims=True)
+    averages += gammaln(prior.sum(axis=1, keepdims=True)) - gammaln(prior.sum(axis=1, keepdims=True) + totals)
+    return float(np.sum(averages) - np.sum(xlogy(counts, counts / np.maximum(totals, 1e-300))))
+
+
+def family_shares(votes: Votes, family: np.ndarray) -> np.ndarray:
+    """Return the shares of the classes among the votes on each task, if a family has one vote, (tasks, classes)."""
+    n_tasks, n_workers, k = votes.tasks.size, family.size, votes.classes.size
+    view = np.where(family >= 0, family, n_workers + np.arange(n_workers))[votes.worker]
+    _, place, sizes = np.unique(votes.task * (2 * n_workers) + view, return_inverse=True, return_counts=True)
+    places = votes.task * k + votes.label
+    counts = np.bincount(places, 1 / sizes[place], n_tasks * k).reshape(-1, k) + 1e-2
+    return votes.with_known(counts / counts.sum(axis=1, keepdims=True))
+
+
+def _suspects(votes: Votes, model: CrowdModel, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the workers who may be in a family: none if no pair agrees more than the largest of so many would."""
+    models = (model.confusions, classes), (maximize(votes, votes.shares, PLAIN).confusions, votes.shares)
+    found = [
+        correlations(votes, given_classes(votes, confusions, draw_classes(each, rng))) for confusions, each in models
+    ]
+    pairs = found[0]
+    if pairs.values.size == 0:
+        return np.empty(0, dtype=np.int64)
+    scores = np.maximum(found[0].values, found[1].values) * np.sqrt(pairs.shared)
+    limit = np.sqrt(2 * np.log(pairs.values.size / UNLIKELY))  # the normal tail at most
+    if scores.max() <= limit:
+        return np.empty(0, dtype=np.int64)
+    if votes.workers.size <= MOST_WORKERS:
+        return np.arange(votes.workers.size)
+    order = np.argsort(-scores, kind="stable")
+    order = order[scores[order] > limit]
+    _, first = np.unique(np.stack([pairs.first[order], pairs.second[order]], axis=1).ravel(), return_index=True)
+    named = np.stack([pairs.first[order], pairs.second[order]], axis=1).ravel()[np.sort(first)]
+    return np.sort(named[:MOST_WORKERS])
+
+
+def sample_tasks(votes: Votes, rng: np.random.Generator) -> Votes:
+    """Return the votes on a random sample of the tasks; all of them if they are few."""
+    if votes.tasks.size <= MOST_TASKS:
+        return votes
+    chosen = np.zeros(votes.tasks.size, dtype=bool)
+    chosen[rng.permutation(votes.tasks.size)[:MOST_TASKS]] = True
+    return votes.of_tasks(chosen)
+
+
+def _partitions(pairs: Correlations, workers: np.ndarray, n_workers: int) -> Iterator[np.ndarray]:
+    """Yield the family of each worker, from nobody in a family to all of these in one, by average linkage."""
+    distances = 1 - np.nan_to_num(pairs.matrix(n_workers)[np.ix_(workers, workers)], nan=-1.0)
+    np.fill_diagonal(distances, 0.0)
+    group = np.arange(workers.size)
+    family = np.full(n_workers, -1)
+    yield family
+    for place, (one, other) in enumerate(linkage(squareform(distances, checks=False), "average")[:, :2]):
+        group[(group == one) | (group == other)] = workers.size + place
+        _, numbers = np.unique(group, return_inverse=True)
+        family = family.copy()
+        family[workers] = np.where(group >= workers.size, numbers - np.sum(np.unique(group) < workers.size), -1)
+        yield family
