@@ -33,10 +33,11 @@ def read_votes(
     Parameters
     ----------
     path : str or Path
-        A ``.csv`` or ``.tsv`` file, also ``.gz``, or a ``.parquet`` file. The first line names the columns (task, item
-        or question; worker, rater, annotator or performer; label, rating, answer or response); other columns are
-        ignored. Without a header there must be three columns of integers. Columns of integers are read as integers,
-        others as text.
+        A ``.csv`` or ``.tsv`` file, also ``.gz``, a ``.parquet`` file, or a ``.jsonl`` file with a JSON object on each
+        line. The first line, or the keys, name the columns: task, item, question or id; worker, rater, annotator,
+        judge or model; label, rating, vote, verdict, grade, choice, answer or score; and others, which the error
+        message lists if there are none of these. Other columns are ignored. Without a header there must be three
+        columns of integers. Columns of integers are read as integers, others as text.
     task, worker, label : str, optional
         The names of these columns, if they are others.
     wide : bool
