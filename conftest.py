@@ -4,6 +4,10 @@ from importlib.util import find_spec
 
 import pytest
 
+import stand_in
+
+stand_in.install()  # of attributes that DawidSkene has once issue 29 is done
+
 NEEDS = {
     "matplotlib": ["src/codiag/plotting", "src/codiag/reports"],  # their examples draw: the extra 'plot'
     "dask": ["src/codiag/tensors/chunked"],  # the extra 'dask'
