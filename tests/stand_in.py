@@ -6,6 +6,7 @@ Remove this file, and its two lines in conftest.py, once the model has these att
 from __future__ import annotations
 
 from functools import wraps
+from types import SimpleNamespace
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -65,7 +66,7 @@ def add_dependence(model, data):
     group = connected_components(np.nan_to_num(dependence) > ALIKE, directed=False)[1]
     members = [np.flatnonzero(group == number) for number in range(group.max() + 1)]
     model.families_ = [votes.workers[places] for places in members if places.size > 1]
-    model._dependence = model.dependence_ = dependence
+    model.dependence_, model._dependence = dependence, SimpleNamespace(matrix=dependence)
     model._weight_of_votes = 1 / np.maximum(np.nan_to_num(dependence), 0).sum(axis=1)
     model.effective_votes_ = float(model._weight_of_votes.sum())
     model.effective_votes_interval_ = model.effective_votes_ * np.array([0.9, 1.1])

@@ -189,6 +189,20 @@ def test_judge_says_who_is_right_who_thinks_alike_and_how_many_there_are(jury_fi
     assert "Items to give" not in runner.invoke(app, ["judge", str(jury_file), "--doubtful", "0"]).stdout
 
 
+def test_label_names_workers_who_think_alike(jury_file):
+    words = " ".join(runner.invoke(app, ["label", str(jury_file)]).stdout.split())
+    assert "Family 1: ann and zoe are duplicates of each other" in words
+    assert "Their votes share a weight." in words
+
+
+def test_votes_on_an_item_are_what_is_worth_something_if_judges_see_few_items(votes_file):
+    model = DawidSkene(random_state=0).fit(read_votes(votes_file))
+    mean, (low, high) = read_votes(votes_file)["label"].size / 300, model.effective_votes_interval_
+    words = " ".join(runner.invoke(app, ["judge", str(votes_file)]).stdout.split())
+    worth = f"are worth {model.effective_votes_:.1f} independent ones ({low:.1f} to {high:.1f})."
+    assert f"The {mean:.1f} votes that an item has on average, of 20 judges, {worth}" in words
+
+
 def test_judge_reads_the_same_votes_in_every_form(jury_file, tmp_path):
     expected = apart.invoke(app, ["judge", str(jury_file), "--out", "-"])
     assert expected.exit_code == 0, expected.output
@@ -247,6 +261,16 @@ def test_judge_asks_about_items_with_many_votes_of_one_judge(jury_file):
     jury_file.write_text("\n".join(["task,judge,label", *lines]))
     result = apart.invoke(app, ["judge", str(jury_file)])
     assert "judges have 300.0 votes on an item on average" in " ".join(result.stderr.split())
+    half = votes["task"] % 2
+    rows = zip(votes["task"] // 2, half, votes["worker"], votes["label"], strict=True)
+    jury_file.write_text("\n".join(["item,part,judge,label", *(",".join(map(str, row)) for row in rows)]))
+    gold = jury_file.with_name("gold.csv")
+    gold.write_text("item,part,label\n7,1,good\n7,0,bad\n")
+    named = apart.invoke(app, ["judge", str(jury_file), "--task", "item,part", "--gold", str(gold), "--out", "-"])
+    labels = {row["task"]: row for row in csv.DictReader(named.stdout.splitlines())}
+    assert len(labels) == 300
+    assert [labels[task]["label"] for task in ("7 / 0", "7 / 1")] == ["bad", "good"]
+    assert "votes on an item" not in named.stderr
 
 
 def test_judge_measures_position_bias_in_pairs(tmp_path):

@@ -36,6 +36,17 @@ def test_votes_are_read_whatever_the_order_and_the_extra_columns(tmp_path):
     assert_array_equal(read_votes(tmp_path / "v.csv.gz")["worker"], [2])
 
 
+def test_several_columns_name_a_task(tmp_path):
+    path = written(tmp_path / "v.csv", "question,model,judge,score\n1,x,ann,3\n1,y,ann,4\n2,x,ann,5\n")
+    assert read_votes(path, task="question,model")["task"].tolist() == ["1 / x", "1 / y", "2 / x"]
+    assert read_votes(path)["task"].tolist() == [1, 1, 2]
+    with pytest.raises(ValueError, match=r"task must be a column of v\.csv, .*; got 'question,answer'"):
+        read_votes(path, task="question,answer")
+    ragged = written(tmp_path / "r.csv", "question,model,judge,score\n1,x,ann\n")
+    with pytest.raises(ValueError, match="line 2 has 3 columns, not 4"):
+        read_votes(ragged, task="question,model")
+
+
 @pytest.mark.parametrize("name", ["v.jsonl", "v.ndjson", "v.jsonl.gz"])
 def test_json_lines_are_read_like_tables(tmp_path, name):
     objects = [

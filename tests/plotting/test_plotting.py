@@ -316,7 +316,7 @@ def test_dependence_is_drawn_by_family(n_judges, n_families):
     families = model.worker_table()["family"]
     order = [*np.flatnonzero(families), *np.flatnonzero(families == 0)]
     order = sorted(order, key=lambda place: families[place] or n_judges)
-    assert_allclose(axes.images[0].get_array().filled(np.nan), model._dependence[np.ix_(order, order)])
+    assert_allclose(axes.images[0].get_array().filled(np.nan), model.dependence_[np.ix_(order, order)])
     frames = [patch for patch in axes.patches if not patch.get_fill()]
     assert [frame.get_width() for frame in frames] == [len(names) for names in model.families_]
     for frame, names in zip(frames, model.families_, strict=True):
@@ -329,7 +329,7 @@ def test_dependence_is_drawn_by_family(n_judges, n_families):
 
 def test_dependence_that_is_not_known_is_gray():
     model = jury(5, 0)
-    model._dependence = np.where(np.eye(5, k=1) + np.eye(5, k=-1) > 0, np.nan, model._dependence)
+    plotting.dependence_matrix(model)[[0, 1], [1, 0]] = np.nan
     image = plotting.dependence(model).axes[0].images[0]
     colors = image.cmap(image.norm(image.get_array()))
     assert_allclose(colors[0, 1, :3], np.array([0x8D, 0x99, 0xA6]) / 255)

@@ -250,7 +250,11 @@ def test_a_jury_is_told_by_its_questions(jury):
     assert ("ann" in voices) + ("zoe" in voices) == 1
     assert "Of 150 items with known labels" in words
     start = cells.index("share right") + 1
-    assert sum(int(cells[place]) for place in range(start + 1, cells.index("task"), 4)) == 150
+    assert sum(int(cells[place]) for place in range(start + 1, cells.index("item"), 4)) == 150
+
+
+def test_a_crowd_names_families(jury):
+    assert "Family 1: ann and zoe are duplicates of each other" in crowd_report(jury[0])
 
 
 def test_a_jury_without_known_labels_is_not_said_to_be_checked(jury):
@@ -278,6 +282,7 @@ def test_position_bias_is_in_the_table_of_judges():
     shown_bias = f"{bias['position_bias']:+.3f} ± {bias['standard_error']:.3f}"
     cells = Structure(page).cells
     assert cells[cells.index("carl") + 6] == shown_bias
+    assert "shown in both orders" in page
     assert f"the side matters to carl ({bias['position_bias']:+.2f})." in page
 
 

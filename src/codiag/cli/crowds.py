@@ -39,7 +39,9 @@ Gold = Annotated[
         words="A table like VOTES with task and label: known classes, which these tasks keep.",
     ),
 ]
-TaskColumn = Annotated[str | None, option("--task", metavar="COLUMN", words="Column of the tasks.")]
+TaskColumn = Annotated[
+    str | None, option("--task", metavar="COLUMN", words="Column of the tasks; or several, as in a,b.")
+]
 WorkerColumn = Annotated[str | None, option("--worker", metavar="COLUMN", words="Column of the workers.")]
 LabelColumn = Annotated[str | None, option("--label", metavar="COLUMN", words="Column of the labels.")]
 Wide = Annotated[bool, typer.Option("--wide", help="The table has a row for each task and a column for each worker.")]
@@ -118,7 +120,7 @@ def label(
     """Find the labels of tasks from votes that disagree. The accuracy of the workers is printed."""
     from codiag.models.crowd import DawidSkene, votes_in
     from codiag.plotting import confusions
-    from codiag.reports import crowd_report
+    from codiag.reports import crowd_report, families_in_words
 
     if sort not in ("votes", "accuracy"):
         fail(f"--sort must be votes or accuracy; got {sort}")
@@ -135,10 +137,7 @@ def label(
         command.report(lambda: crowd_report(model, title=command.title(path)))
     shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
     summary = f"{table['label'].size} votes on {model.tasks_.size} tasks; shares of the classes: {shown(shares)}"
-    if len(model.copies_):
-        pairs = ", ".join(" and ".join(map(str, pair)) for pair in model.copies_[:SHOWN].tolist())
-        more = f" and {len(model.copies_) - SHOWN} more pairs" if len(model.copies_) > SHOWN else ""
-        summary += f"\nworkers who seem to copy from each other, and share a vote: {shown(pairs)}{more}"
+    summary += "".join(f"\n{shown(line)} Their votes share a weight." for line in families_in_words(model))
     doubts = _doubt_tables(model, n_doubtful, "tasks most in doubt")
     command.show(_worker_table(model, command.title(path), sort), *doubts, summary)
     command.draw("--figure", lambda path: confusions(model).savefig(path))
@@ -206,7 +205,10 @@ def _jury_votes(
         remark_if(omission)
         repeated = votes["label"].size / len({*zip(votes["task"].tolist(), votes["worker"].tolist(), strict=True)})
         if repeated >= 2:
-            remark(f"judges have {repeated:.1f} votes on an item on average; if items are others, name them by --task")
+            remark(
+                f"judges have {repeated:.1f} votes on an item on average; if several columns name an item, list them: "
+                "--task a,b"
+            )
         return votes, None
     table, omission = pairs_in(source, columns)
     remark_if(omission)
@@ -275,7 +277,8 @@ def _verdict(model: DawidSkene, judges: Mapping[str, np.ndarray], name: str) -> 
     order = np.argsort(-judges["accuracy"], kind="stable")
     heading = f"{name}: {model.workers_.size} judges, {model.tasks_.size} items. Who can be trusted"
     table = _listed(heading, texts, order)
-    alike = "\n".join(["Who thinks alike", *(f"  {shown(line)}" for line in families_in_words(model))])
+    lines = families_in_words(model) or ["No two judges think alike."]
+    alike = "\n".join(["Who thinks alike", *(f"  {shown(line)}" for line in lines)])
     return [table, alike, f"How many judges it takes\n  [bold]{shown(worth_of(model))}[/bold]"]
 
 

@@ -39,7 +39,8 @@ def read_votes(
         message lists if there are none of these. Other columns are ignored. Without a header there must be three
         columns of integers. Columns of integers are read as integers, others as text.
     task, worker, label : str, optional
-        The names of these columns, if they are others.
+        The names of these columns, if they are others. For `task`, names with commas between are columns that name a
+        task together, such as ``"question_id,model"``.
     wide : bool
         Whether the table has a row for each task, named in its first column or in the column `task`, and a column for
         each worker, named in the first line. Cells that are empty, or NA, are no votes.

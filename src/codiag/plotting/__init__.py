@@ -32,7 +32,7 @@ from codiag.plotting._diagnostics import (
     residuals,
     root_mean_squares,
 )
-from codiag.plotting._jury import dependence, dependence_height
+from codiag.plotting._jury import dependence, dependence_height, dependence_matrix
 from codiag.plotting._models import communities, confusions, draw_confusions, topics
 from codiag.plotting._modes import different_modes, draw_bars, extremes, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._style import (

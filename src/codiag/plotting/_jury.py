@@ -27,6 +27,11 @@ def _by_family(families: np.ndarray) -> np.ndarray:
     return np.argsort(np.where(families == 0, np.max(families, initial=0) + 1, families), kind="stable")
 
 
+def dependence_matrix(model: DawidSkene) -> np.ndarray:
+    """Return ``dependence_`` as an array, also if votes came as a data frame."""
+    return model._dependence.matrix
+
+
 def dependence_height(n_workers: int) -> float:
     """Return the height in inches at which a figure of this number of judges can be read."""
     return FRAME + LINE * min(max(n_workers, 8), MOST_NAMED) + (0.6 if n_workers <= MOST_ACROSS else 0.0)
@@ -71,7 +76,7 @@ def dependence(model: DawidSkene, *, axes: Any = None) -> Any:
     families = model.worker_table()["family"]
     order = _by_family(families)
     with grid_of_axes(axes, (1, 1), (6.0, dependence_height(order.size))) as (figure, grid):
-        _draw_matrix(grid[0, 0], model._dependence[np.ix_(order, order)])
+        _draw_matrix(grid[0, 0], dependence_matrix(model)[np.ix_(order, order)])
         _name_judges(grid[0, 0], model.workers_[order].tolist())
         _frame_families(grid[0, 0], families[order])
         if axes is None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from codiag.models.crowd import class_names
 from codiag.plotting import MUTED, OURS, log_axis, name_axes
+from codiag.reports._alike import families_in_words
 from codiag.reports._html import folded, note, panels, report, sentences, separate_panels, shaded, side_by_side, table
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _classes(model: DawidSkene, tasks: dict[str, np.ndarray]) -> str:
     return table("Classes", ["class", "share", "tasks with this label"], rows, words=["class"])
 
 
-def doubtful_tasks(model: DawidSkene, title: str) -> str:
+def doubtful_tasks(model: DawidSkene, title: str, task: str = "task") -> str:
     """Return a table of the tasks with the least probable labels, and the second most probable label of each."""
     columns = model.doubt_table(min(MOST_TASKS, len(model.tasks_)))
     listed = columns["probability"] < CERTAIN
@@ -85,13 +86,13 @@ def doubtful_tasks(model: DawidSkene, title: str) -> str:
         return sentences([f"None: every label has a probability of {CERTAIN} or more."])
     names = dict(zip(model.classes_.tolist(), class_names(model.classes_), strict=True))
     shown = {
-        key: [
+        task if key == "task" else key: [
             names[cell] if key.endswith("label") else f"{cell:.3f}" if key.endswith("probability") else cell
             for cell in column[listed].tolist()
         ]
         for key, column in columns.items()
     }
-    words = ["task", "label", "next label"]
+    words = [task, "label", "next label"]
     return table(title, list(shown), list(zip(*shown.values(), strict=True)), words=words)
 
 
@@ -155,12 +156,7 @@ def _advice(model: DawidSkene, tasks: dict[str, np.ndarray], workers: dict[str, 
             "most useful on these tasks, which are listed first under tasks most in doubt."
         )
     advice += guessing_workers(workers, 1 / len(model.classes_))
-    pairs = zip(*(column.tolist() for column in model.copy_table().values()), strict=True)
-    advice += [
-        f"{worker} and {other} agree on {agreed:.0f} of {shared} tasks, and {expected:.0f} are expected: they seem to "
-        "copy from each other, or to be one person."
-        for worker, other, shared, agreed, expected, _ in list(pairs)[:MOST_NAMES]
-    ]
+    advice += [f"{line} Their votes share a weight." for line in families_in_words(model, MOST_NAMES)[:MOST_NAMES]]
     if model.diagnostics_.reason:
         advice.append(f"The estimate started from the majority vote, not from moments: {model.diagnostics_.reason}.")
     return advice + unfinished(model)

@@ -1,4 +1,4 @@
-"""The report of a jury, and the sentences about it that the command line prints, too."""
+"""The report of a jury."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ import numpy as np
 
 from codiag.models.crowd import class_names, held_out_calibration, with_position_bias
 from codiag.plotting import MUTED, OURS, dependence, dependence_height, name_axes, shown
+from codiag.reports._alike import MOST_NAMES, families_in_words, in_words, worth_of
 from codiag.reports._crowd import DOUBTFUL, doubtful_tasks, guessing_workers, unfinished
 from codiag.reports._html import note, panels, report, sentences, separate_panels, table
 
 if TYPE_CHECKING:
     from codiag.models.crowd import DawidSkene, Preferences
 
-DUPLICATES = 0.9
-"""Mean correlation from which members of a family are called duplicates of each other."""
 LEAST_VOICES = 3
 """Number of families and of judges who stand alone from which votes determine the accuracy of each."""
-MOST_DRAWN, MOST_NAMES = 40, 6
-"""Largest numbers of judges in a figure, and of names in a sentence."""
+MOST_DRAWN = 40
+"""Largest number of judges in a figure."""
+INDEPENDENT = "No two judges think alike: each is wrong in its own way."
 NOTICEABLE = 0.03
 """Position bias below which there is no advice, however certain it is."""
-
 ITEMS = (
     "The items whose labels are least certain, with the most probable label and the next. A person's time is best "
     "spent on these."
+)
+PAIRS = (
+    "Items are pairs of answers, shown in both orders. The vote of a judge is the answer that it prefers in both, and "
+    "a tie if the order decides. If labels are called A and B, the name of each item says which answer is which."
 )
 
 
@@ -86,7 +89,7 @@ def jury_report(
         "How many judges it takes": sentences([worth_of(model), *_voices(model, judges)]),
         "How sure the labels are": _certainties(model, certainty, votes, gold),
         "What would help": sentences(_advice(model, judges, gold), "Nothing to note: the labels can be used."),
-        "Items to give to a person": note(ITEMS) + doubtful_tasks(model, "Items to give to a person"),
+        "Items to give to a person": note(ITEMS) + doubtful_tasks(model, "Items to give to a person", "item"),
     }
     lead = "Several judges voted on the same items. Which label is right, and what each judge adds, from their votes."
     return report(title, lead, facts, sections)
@@ -98,33 +101,6 @@ def judge_table(model: DawidSkene, preferences: Preferences | None) -> dict[str,
     return workers if preferences is None else with_position_bias(workers, preferences.position_bias)
 
 
-def worth_of(model: DawidSkene) -> str:
-    """Return a sentence with the number of independent judges that all judges together are worth."""
-    n_judges, (low, high) = len(model.workers_), np.asarray(model.effective_votes_interval_).tolist()
-    number = "1 judge is" if n_judges == 1 else f"{n_judges} judges are"
-    return f"{number} worth {model.effective_votes_:.1f} independent ones ({low:.1f} to {high:.1f})."
-
-
-def families_in_words(model: DawidSkene) -> list[str]:
-    """Return a sentence for each family of judges: who belongs to it, and how alike they are."""
-    places = {name: place for place, name in enumerate(model.workers_.tolist())}
-    lines = []
-    for number, names in enumerate(model.families_, 1):
-        rows = [places[name] for name in names.tolist()]
-        pairs = model._dependence[np.ix_(rows, rows)][np.triu_indices(len(rows), 1)]
-        mean = float(np.mean(pairs[~np.isnan(pairs)])) if np.any(~np.isnan(pairs)) else float("nan")
-        likeness = "are duplicates of each other" if mean >= DUPLICATES else "think alike"
-        extent = "" if np.isnan(mean) else f": their errors correlate at {mean:.2f}"
-        lines.append(f"Family {number}: {in_words(names.tolist(), len(names))} {likeness}{extent}.")
-    return lines or ["No two judges think alike: each is wrong in its own way."]
-
-
-def in_words(names: Sequence[object], most: int = MOST_NAMES) -> str:
-    """Return names as a list in words, of which only the first are named if there are more than `most`."""
-    words = [str(name) for name in names[:most]] + ([f"{len(names) - most} more"] if len(names) > most else [])
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
 def _summary(model: DawidSkene, judges: dict[str, np.ndarray], certainty: np.ndarray) -> list[str]:
     best = int(np.argmax(judges["accuracy"]))
     doubtful = int(np.sum(certainty < DOUBTFUL))
@@ -133,10 +109,16 @@ def _summary(model: DawidSkene, judges: dict[str, np.ndarray], certainty: np.nda
         f"The possible labels are {in_words(class_names(model.classes_))}.",
         f"{worth_of(model)} Judges who make the same mistakes count less than judges who make their own.",
         f"Most often right is {judges['worker'][best]}, by these votes on {_interval(judges, best)} of the items.",
-        *families_in_words(model),
-        f"The labels have a mean certainty of {np.mean(certainty):.2f}; {doubtful:,} of {certainty.size:,} are below "
-        f"{DOUBTFUL}, and a person should look at these.",
+        *(families_in_words(model, MOST_NAMES)[:MOST_NAMES] or [INDEPENDENT]),
+        f"The labels have a mean certainty of {np.mean(certainty):.2f}. "
+        + (
+            f"{doubtful:,} of {certainty.size:,} are below {DOUBTFUL}; a person should look at these."
+            if doubtful
+            else f"None is below {DOUBTFUL}."
+        ),
     ]
+    if "position_bias" in judges:
+        lines.insert(1, PAIRS)
     if model.diagnostics_.reason:
         lines.append(f"With caution: {model.diagnostics_.reason}.")
     return lines
@@ -153,7 +135,7 @@ def _trust(model: DawidSkene, judges: dict[str, np.ndarray]) -> str:
         "judge": judges["worker"].tolist(),
         "votes": judges["votes"].tolist(),
         "right": [f"{value:.3f}" for value in judges["accuracy"]],
-        "interval": [f"{low:.3f} to {high:.3f}" for low, high in zip(judges["low"], judges["high"], strict=True)],
+        "90 % interval": [f"{low:.3f} to {high:.3f}" for low, high in zip(judges["low"], judges["high"], strict=True)],
         "weight of a vote": [f"{value:.2f}" for value in judges["weight"]],
         "family": ["alone" if value == 0 else str(value) for value in judges["family"]],
     }
@@ -201,7 +183,7 @@ def _alike(model: DawidSkene, judges: dict[str, np.ndarray]) -> str:
             "judges who think alike."
         )
         figure = panels(grid, [words], caption)
-    return sentences(families_in_words(model)) + figure
+    return sentences(families_in_words(model), INDEPENDENT) + figure
 
 
 def _voices(model: DawidSkene, judges: dict[str, np.ndarray]) -> list[str]:

@@ -168,11 +168,7 @@ def preferences(rng: np.random.Generator) -> Case:
             yield "model", f"position bias {bias['position_bias']} +- {bias['standard_error']}"
 
     pairs: Any = named if rng.random() < 0.5 else tuple(named.values())
+    arguments, words = {"pairs": pairs}, ("choice", "first")  # bias is NaN if no pair was shown in both orders
     return Case(
-        "codiag.io.preference_votes",
-        preference_votes,
-        {"pairs": pairs},
-        True,
-        (about_preferences,),
-        ("choice", "first"),
+        "codiag.io.preference_votes", preference_votes, arguments, True, (about_preferences,), words, infinite=True
     )

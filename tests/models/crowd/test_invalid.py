@@ -68,7 +68,15 @@ def test_missing_labels_are_left_to_the_model():
         DawidSkene().fit(votes)
 
 
-@pytest.mark.parametrize(("share", "message"), [(-0.1, "least_share must not be negative"), ("x", "least_share must")])
-def test_bad_shares_are_refused(share, message):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"least_share": -0.1}, "least_share must not be negative"),
+        ({"least_share": "x"}, "least_share must"),
+        ({"keep": "bad"}, "keep must be a collection of labels, as \\['bad'\\]"),
+        ({"keep": 3}, "keep must be a collection of labels"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        valid_votes(crowd(), least_share=share)
+        valid_votes(crowd(), **options)

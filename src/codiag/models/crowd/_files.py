@@ -25,7 +25,7 @@ def read_gold(
     The columns have the names `task` and `label`, or one of `GOLD_COLUMNS`. Names of tasks and classes are compared as
     text, since a column may hold only numbers in one file and words in the other. Rows without a label are ignored.
     """
-    lines = table_rows(path)
+    lines = _with_joined_column(path.name, table_rows(path), task)
     header = [field.strip() for field in lines[0][1]] if lines else []
     renamed = {name: column for name, column in ((task, "task"), (label, "label")) if name is not None}
     places = find_columns([renamed.get(field, field) for field in header], GOLD_COLUMNS)
@@ -53,7 +53,7 @@ def votes_in(
     The sentence is empty if no vote was left out. `columns` has the names of the columns task, worker and label; None
     for the usual ones. If `wide` is None, tables that can only have a column for each worker are read as such.
     """
-    lines = table_rows(path)
+    lines = _with_joined_column(path.name, table_rows(path), columns["task"])
     if not lines or not lines[0][1]:
         raise ValueError(f"{path.name} holds no votes")
     if wide is None:
@@ -85,7 +85,7 @@ def pairs_in(path: Path, columns: Mapping[str, str | None]) -> tuple[dict[str, n
     The sentence is empty if no row was left out. `columns` has the names of the columns task, worker and label, the
     choice; None for the usual ones.
     """
-    (_, header), *rows = table_rows(path) or [(1, [])]
+    (_, header), *rows = _with_joined_column(path.name, table_rows(path), columns["task"]) or [(1, [])]
     renamed = _renamed(path.name, [field.strip() for field in header], columns)
     named = PAIR_COLUMNS if columns["label"] is None else PAIR_COLUMNS | {"choice": ("label",)}
     places = find_columns(renamed, named)
@@ -121,6 +121,21 @@ def _named_places(name: str, first: list[str], given: Mapping[str, str | None]) 
     if places is not None and given["label"] is None:
         refuse_scored_texts(fields, places["label"])
     return places
+
+
+def _with_joined_column(name: str, lines: list[Line], column: str | None) -> list[Line]:
+    """Return lines with one more column, if `column` names several with commas between: their texts, joined."""
+    fields = [field.strip() for field in lines[0][1]] if lines else []
+    parts = [part.strip() for part in (column or "").split(",")]
+    if column is None or column in fields or len(parts) == 1 or not set(parts) <= set(fields):
+        return lines
+    bad = [
+        f"line {number} has {len(row)} columns, not {len(fields)}" for number, row in lines if len(row) != len(fields)
+    ]
+    refuse_lines(name, bad, "votes")
+    places = [fields.index(part) for part in parts]
+    joined = [(number, [*row, " / ".join(row[place].strip() for place in places)]) for number, row in lines[1:]]
+    return [(lines[0][0], [*lines[0][1], column]), *joined]
 
 
 def _renamed(name: str, fields: Sequence[str], given: Mapping[str, str | None]) -> list[str]:

@@ -88,7 +88,9 @@ def _encoded(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
 
 def _places(names: list[Any], keep: Iterable[Any]) -> list[int]:
     """Return the places of labels to keep; missing labels are among these, since the model refuses them by row."""
-    kept = {None, *keep}
+    if isinstance(keep, str) or not isinstance(keep, Iterable):
+        raise TypeError(f"keep must be a collection of labels, as [{keep!r}]; got {keep!r}")
+    kept = [None, *keep]
     return [place for place, name in enumerate(names) if name in kept]
 
 

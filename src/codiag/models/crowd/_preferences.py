@@ -85,8 +85,9 @@ def preference_votes(pairs: Any) -> Preferences:
     _refuse_ambiguous(columns)
     chosen = np.flatnonzero(choices >= 0)
     task, worker, first, second = (columns[name][chosen] for name in ("task", "worker", "first", "second"))
-    (workers, worker), (names, answer) = _encoded(worker), _encoded(np.concatenate([first, second]))
-    (tasks, task), (first, second) = _encoded(task), answer.reshape(2, -1)
+    (workers, worker), (tasks, task) = _encoded(worker.tolist()), _encoded(task.tolist())
+    names, answer = _encoded([*first.tolist(), *second.tolist()])
+    first, second = answer.reshape(2, -1)
     if np.any(first == second):
         name = names.tolist()[first[np.argmax(first == second)]]
         raise ValueError(
@@ -118,6 +119,11 @@ def _pair_columns(pairs: Any) -> dict[str, np.ndarray]:
 def _named_columns(columns: Iterable[Any]) -> dict[str, np.ndarray]:
     name = "columns of pairs"
     vectors = of_one_length([as_column(column, name) for column in columns], name)
+    try:
+        for vector in vectors:
+            set(vector.tolist())
+    except TypeError as error:
+        raise TypeError(f"{name} must hold values that can be hashed; {error}") from error
     return dict(zip(PAIR_COLUMNS, vectors, strict=True))
 
 
@@ -162,11 +168,11 @@ def _refuse_ambiguous(columns: Mapping[str, np.ndarray]) -> None:
         )
 
 
-def _encoded(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _encoded(entries: list[Any]) -> tuple[np.ndarray, np.ndarray]:
     """Return the names in a column, sorted, and the place of every entry among them."""
-    names = sorted_names(column.tolist())
+    names = sorted_names(entries)
     places = {name: place for place, name in enumerate(names.tolist())}
-    return names, np.array([places[entry] for entry in column.tolist()], dtype=np.int64)
+    return names, np.array([places[entry] for entry in entries], dtype=np.int64)
 
 
 def _votes(item_and_worker: np.ndarray, label: np.ndarray, n_workers: int) -> tuple[np.ndarray, ...]:
