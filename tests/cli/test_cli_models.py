@@ -155,14 +155,17 @@ def test_label_takes_columns_wide_tables_and_pipes(votes_file):
     assert piped.stdout == expected.stdout
 
 
+JUDGES = ["ann", "bob", "carl", "dora", "eve", "fred", "zoe"]
+
+
 @pytest.fixture
 def jury_file(tmp_path):
-    """Return votes of five judges, the last of whom copies the first."""
-    crowd = crowd_votes(300, worker_confusions(4, 2, seed=0), seed=1)
-    matrix = np.array(["bad", "good"])[crowd.votes[2].reshape(300, 4)]
+    """Return votes of seven judges, the last of whom copies the first."""
+    crowd = crowd_votes(300, worker_confusions(6, 2, seed=3), seed=4)
+    matrix = np.array(["bad", "good"])[crowd.votes[2].reshape(300, 6)]
     matrix = np.concatenate([matrix, matrix[:, :1]], axis=1)
     task, worker = np.indices(matrix.shape).reshape(2, -1)
-    judges = np.array(["ann", "bob", "carl", "dora", "zoe"])[worker]
+    judges = np.array(JUDGES)[worker]
     write_table(tmp_path / "votes.csv", {"task": task, "worker": judges, "label": matrix.ravel()})
     return tmp_path / "votes.csv"
 
@@ -177,7 +180,7 @@ def test_judge_says_who_is_right_who_thinks_alike_and_how_many_there_are(jury_fi
     model = DawidSkene(random_state=0).fit(read_votes(jury_file))
     low, high = model.effective_votes_interval_
     assert "Family 1: ann and zoe are duplicates of each other" in words
-    assert f"5 judges are worth {model.effective_votes_:.1f} independent ones ({low:.1f} to {high:.1f})" in words
+    assert f"7 judges are worth {model.effective_votes_:.1f} independent ones ({low:.1f} to {high:.1f})" in words
     doubtful = model.doubt_table(1)
     assert str(doubtful["task"][0]) in words.split("Items to give to a person")[1].split()
     assert [row["label"] for row in read(out)] == model.labels_.tolist()
@@ -212,10 +215,9 @@ def test_judge_reads_the_same_votes_in_every_form(jury_file, tmp_path):
     lines.append(json.dumps({"id": 0, "model": "bob", "verdict": None}))
     piped = apart.invoke(app, ["judge", "-", "--out", "-"], input="\n".join(lines))
     assert piped.stdout == expected.stdout
-    assert "1 of 1501 votes have no task, worker or label, and are left out" in " ".join(piped.stderr.split())
-    judges = ["ann", "bob", "carl", "dora", "zoe"]
+    assert "1 of 2101 votes have no task, worker or label, and are left out" in " ".join(piped.stderr.split())
     given = {(task, judge): label for task, judge, label in rows}
-    wide = [["image", *judges], *([str(task), *(given[task, judge] for judge in judges)] for task in range(300))]
+    wide = [["image", *JUDGES], *([str(task), *(given[task, judge] for judge in JUDGES)] for task in range(300))]
     path = tmp_path / "wide.csv"
     path.write_text("\n".join(map(",".join, wide)))
     assert apart.invoke(app, ["judge", str(path), "--out", "-"]).stdout == expected.stdout
@@ -244,7 +246,7 @@ def test_judge_names_invalid_votes_and_sets_them_aside(jury_file, tmp_path):
     result = apart.invoke(app, ["judge", str(jury_file), "--out", "-"])
     assert next(csv.DictReader(result.stdout.splitlines())).keys() >= {"p(bad)", "p(good)"}
     words = " ".join(result.stderr.split())
-    assert "1 of 1501 votes are invalid and set aside: 'I cannot say [red]' (1)" in words
+    assert "1 of 2101 votes are invalid and set aside: 'I cannot say [red]' (1)" in words
     assert "I cannot" not in result.stdout
     with pytest.warns(UserWarning, match="do not separate 3 classes"):
         kept = apart.invoke(app, ["judge", str(jury_file), "--out", "-", "--least-share", "0"])
