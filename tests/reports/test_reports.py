@@ -6,6 +6,7 @@ import csv
 import html
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -251,6 +252,17 @@ def test_a_jury_is_told_by_its_questions(jury):
     assert "Of 150 items with known labels" in words
     start = cells.index("share right") + 1
     assert sum(int(cells[place]) for place in range(start + 1, cells.index("item"), 4)) == 150
+
+
+def test_a_jury_of_too_few_voices_is_told_what_would_help(jury):
+    _, votes, _ = jury
+    twins = np.isin(votes["worker"], ["ann", "bob", "zoe"])
+    model = DawidSkene(random_state=0, init="majority", max_iter=5, tol=0).fit({k: v[twins] for k, v in votes.items()})
+    model.families_, model.effective_votes_ = [np.array(["ann", "zoe"])], 1.6
+    model.diagnostics_ = replace(model.diagnostics_, reason="there are two voices")
+    words = " ".join(html.unescape(re.sub("<[^>]+>", " ", jury_report(model))).split())
+    assert "With caution: there are two voices." in words
+    assert "these have too few independent voices to show which of them are right" in words
 
 
 def test_a_crowd_names_families(jury):

@@ -80,7 +80,10 @@ def jury_report(
     judges = judge_table(model, preferences)
     certainty = model.label_table()["probability"]
     facts = {"judges": f"{len(judges['worker']):,}", "items": f"{certainty.size:,}"}
-    facts |= {"votes": f"{int(np.sum(judges['votes'])):,}", "independent judges": f"{model.effective_votes_:.1f}"}
+    facts |= {
+        "votes": f"{int(np.sum(judges['votes'])):,}",
+        "independent votes an item": f"{model.effective_votes_:.1f}",
+    }
     facts |= {"items for a person": f"{int(np.sum(certainty < DOUBTFUL)):,}"}
     sections = {
         "In short": sentences(_summary(model, judges, certainty)),
