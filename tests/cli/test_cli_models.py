@@ -319,11 +319,11 @@ def test_topics_and_communities_draw_what_they_find(corpus_file, edges_file, tmp
         assert picture.read_bytes()[:4] == b"\x89PNG"
 
 
-@pytest.mark.parametrize("command", ["label", "topics", "communities"])
+@pytest.mark.parametrize("command", ["label", "judge", "topics", "communities"])
 def test_figures_without_matplotlib_fail_in_a_sentence_before_the_work(tmp_path, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     (tmp_path / "not read").write_bytes(b"\xff")
-    number = [] if command == "label" else ["-k", "2"]
+    number = [] if command in ("label", "judge") else ["-k", "2"]
     options = [str(tmp_path / "not read"), *number, "--figure", str(tmp_path / "picture.png")]
     result = runner.invoke(app, [command, *options])
     assert result.exit_code == 2
