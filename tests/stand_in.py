@@ -1,6 +1,7 @@
 """Stand-in for what issue 29 adds to `DawidSkene`: families, dependence, effective votes and weights.
 
-Remove this file, and its two lines in conftest.py, once the model has these attributes: then `install` does nothing.
+Remove this file, its two lines in conftest.py, and the TODO in src/codiag/reports/_alike.py once the model has these
+attributes: `install` does nothing then.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ def families_in_words(model: DawidSkene, most: int | None = None) -> list[str]:
     """Return a sentence for each family: the names of `most` members, by default of all, and how alike they are."""
     places = {name: place for place, name in enumerate(model.workers_.tolist())}
     lines = []
-    for number, names in enumerate(model.families_, 1):
+    families = getattr(model, "families_", [])  # TODO (issue 29): model.families_, once every fit has it
+    for number, names in enumerate(families, 1):
         rows = [places[name] for name in names.tolist()]
         pairs = dependence_matrix(model)[np.ix_(rows, rows)][np.triu_indices(len(rows), 1)]
         known = pairs[~np.isnan(pairs)]
