@@ -85,8 +85,7 @@ def alike(told: str, printed: str) -> bool:
     ours, theirs = (" ".join(text.split()) for text in (told, printed))
     pairs = zip(NUMBER.findall(ours), NUMBER.findall(theirs), strict=False)
     return NUMBER.sub("#", ours) == NUMBER.sub("#", theirs) and all(
-        mine == other
-        or (not (mine.isdigit() and len(mine) < MEASURED) and _close(mine, float(other.replace(",", ""))))
+        mine == other or (not (mine.isdigit() and len(mine) < MEASURED) and _close(mine, float(other.replace(",", ""))))
         for mine, other in pairs
     )
 

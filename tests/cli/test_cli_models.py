@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
 import re
 import sys
 
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 
 from codiag.cli import app
-from codiag.io import read_votes
+from codiag.io import read_votes, write_table
 from codiag.models import DawidSkene, MixedMembershipCommunities
 from codiag.models.communities import read_edges, read_graph
+from codiag.synthetic import crowd_votes, worker_confusions
 from commands import apart, read, runner
 
 
@@ -153,6 +155,160 @@ def test_label_takes_columns_wide_tables_and_pipes(votes_file):
     assert piped.stdout == expected.stdout
 
 
+JUDGES = ["ann", "bob", "carl", "dora", "eve", "fred", "zoe"]
+
+
+@pytest.fixture
+def jury_file(tmp_path):
+    """Return votes of seven judges, the last of whom copies the first."""
+    crowd = crowd_votes(300, worker_confusions(6, 2, seed=3), seed=4)
+    matrix = np.array(["bad", "good"])[crowd.votes[2].reshape(300, 6)]
+    matrix = np.concatenate([matrix, matrix[:, :1]], axis=1)
+    task, worker = np.indices(matrix.shape).reshape(2, -1)
+    judges = np.array(JUDGES)[worker]
+    write_table(tmp_path / "votes.csv", {"task": task, "worker": judges, "label": matrix.ravel()})
+    return tmp_path / "votes.csv"
+
+
+def test_judge_says_who_is_right_who_thinks_alike_and_how_many_there_are(jury_file, tmp_path):
+    pytest.importorskip("matplotlib")
+    out, judges, picture = (tmp_path / name for name in ("labels.csv", "judges.csv", "alike.png"))
+    options = ["--out", str(out), "--workers", str(judges), "--figure", str(picture)]
+    result = runner.invoke(app, ["judge", str(jury_file), *options])
+    assert result.exit_code == 0, result.output
+    words = " ".join(result.stdout.split())
+    model = DawidSkene(random_state=0).fit(read_votes(jury_file))
+    low, high = model.effective_votes_interval_
+    assert "Family 1: ann and zoe are duplicates of each other" in words
+    assert f"7 judges are worth {model.effective_votes_:.1f} independent ones ({low:.1f} to {high:.1f})" in words
+    doubtful = model.doubt_table(1)
+    assert str(doubtful["task"][0]) in words.split("Items to give to a person")[1].split()
+    assert [row["label"] for row in read(out)] == model.labels_.tolist()
+    rows = {row["worker"]: row for row in read(judges)}
+    assert rows["ann"]["family"] == rows["zoe"]["family"] == "1"
+    assert rows["bob"]["family"] == "0"
+    assert float(rows["ann"]["weight"]) < float(rows["bob"]["weight"])
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    assert "Items to give" not in runner.invoke(app, ["judge", str(jury_file), "--doubtful", "0"]).stdout
+
+
+def test_label_names_workers_who_think_alike(jury_file):
+    words = " ".join(runner.invoke(app, ["label", str(jury_file)]).stdout.split())
+    assert "Family 1: ann and zoe are duplicates of each other" in words
+    assert "Their votes share a weight." in words
+
+
+def test_votes_on_an_item_are_what_is_worth_something_if_judges_see_few_items(votes_file):
+    model = DawidSkene(random_state=0).fit(read_votes(votes_file))
+    mean, (low, high) = read_votes(votes_file)["label"].size / 300, model.effective_votes_interval_
+    words = " ".join(runner.invoke(app, ["judge", str(votes_file)]).stdout.split())
+    worth = f"are worth {model.effective_votes_:.1f} independent ones ({low:.1f} to {high:.1f})."
+    assert f"The {mean:.1f} votes that an item has on average, of 20 judges, {worth}" in words
+
+
+def test_judge_reads_the_same_votes_in_every_form(jury_file, tmp_path):
+    expected = apart.invoke(app, ["judge", str(jury_file), "--out", "-"])
+    assert expected.exit_code == 0, expected.output
+    columns = read_votes(jury_file)
+    rows = list(zip(*(columns[name].tolist() for name in ("task", "worker", "label")), strict=True))
+    lines = [json.dumps({"id": task, "model": judge, "verdict": label}) for task, judge, label in rows]
+    lines.append(json.dumps({"id": 0, "model": "bob", "verdict": None}))
+    piped = apart.invoke(app, ["judge", "-", "--out", "-"], input="\n".join(lines))
+    assert piped.stdout == expected.stdout
+    assert "1 of 2101 votes have no task, worker or label, and are left out" in " ".join(piped.stderr.split())
+    given = {(task, judge): label for task, judge, label in rows}
+    wide = [["image", *JUDGES], *([str(task), *(given[task, judge] for judge in JUDGES)] for task in range(300))]
+    path = tmp_path / "wide.csv"
+    path.write_text("\n".join(map(",".join, wide)))
+    assert apart.invoke(app, ["judge", str(path), "--out", "-"]).stdout == expected.stdout
+    assert apart.invoke(app, ["label", str(path), "--out", "-"]).exit_code == 2  # only where it is said to be wide
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "image,ann,bob,truth\n1,x,y,x\n2,y,y,y\n",  # is the truth a judge?
+        "image,ann,bob\n1,x,y\n1,y,y\n",  # a task with two rows
+        "image,width,height\n1,20,31\n2,22,35\n",  # columns that share no value
+        "1,2,3,4\n5,6,7,8\n",
+    ],
+)
+def test_tables_that_may_be_wide_are_asked_about(tmp_path, table):
+    (tmp_path / "votes.csv").write_text(table)
+    result = runner.invoke(app, ["judge", str(tmp_path / "votes.csv")])
+    assert result.exit_code == 2
+    assert "--wide is for a table with a row for each task" in " ".join(result.output.split())
+
+
+def test_judge_names_invalid_votes_and_sets_them_aside(jury_file, tmp_path):
+    with jury_file.open("a") as file:
+        file.write("0,bob,I cannot say [red]\n")
+    result = apart.invoke(app, ["judge", str(jury_file), "--out", "-"])
+    assert next(csv.DictReader(result.stdout.splitlines())).keys() >= {"p(bad)", "p(good)"}
+    words = " ".join(result.stderr.split())
+    assert "1 of 2101 votes are invalid and set aside: 'I cannot say [red]' (1)" in words
+    assert "I cannot" not in result.stdout
+    with pytest.warns(UserWarning, match="do not separate 3 classes"):
+        kept = apart.invoke(app, ["judge", str(jury_file), "--out", "-", "--least-share", "0"])
+    assert "p(I cannot say [red])" in kept.stdout
+    (tmp_path / "gold.csv").write_text("task,label\n0,I cannot say [red]\n")
+    with pytest.warns(UserWarning, match="do not separate 3 classes"):
+        known = apart.invoke(app, ["judge", str(jury_file), "--out", "-", "--gold", str(tmp_path / "gold.csv")])
+    assert next(csv.DictReader(known.stdout.splitlines()))["label"] == "I cannot say [red]"
+
+
+def test_judge_asks_about_items_with_many_votes_of_one_judge(jury_file):
+    votes = read_votes(jury_file)
+    lines = [f"all,{judge},{label}" for judge, label in zip(votes["worker"], votes["label"], strict=True)]
+    jury_file.write_text("\n".join(["task,judge,label", *lines]))
+    result = apart.invoke(app, ["judge", str(jury_file)])
+    assert "judges have 300.0 votes on an item on average" in " ".join(result.stderr.split())
+    half = votes["task"] % 2
+    rows = zip(votes["task"] // 2, half, votes["worker"], votes["label"], strict=True)
+    jury_file.write_text("\n".join(["item,part,judge,label", *(",".join(map(str, row)) for row in rows)]))
+    gold = jury_file.with_name("gold.csv")
+    gold.write_text("item,part,label\n7,1,good\n7,0,bad\n")
+    named = apart.invoke(app, ["judge", str(jury_file), "--task", "item,part", "--gold", str(gold), "--out", "-"])
+    labels = {row["task"]: row for row in csv.DictReader(named.stdout.splitlines())}
+    assert len(labels) == 300
+    assert [labels[task]["label"] for task in ("7 / 0", "7 / 1")] == ["bad", "good"]
+    assert "votes on an item" not in named.stderr
+
+
+def test_judge_measures_position_bias_in_pairs(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = ["question_id,judge,model_a,model_b,winner"]
+    for task in range(150):
+        for judge in ("ann", "bob", "carl", "dora"):
+            likes = ("x", "y", "tie")[(task + (rng.random() < 0.15)) % 3]
+            for sides in (("x", "y"), ("y", "x")):
+                winner = {sides[0]: "model_a", sides[1]: "model_b"}.get(likes, "tie")
+                if judge == "dora" and winner == "model_b" and rng.random() < 0.5:
+                    winner = "model_a"
+                lines.append(f"{task},{judge},{','.join(sides)},{winner}")
+    path, judges, page = tmp_path / "pairs.csv", tmp_path / "judges.csv", tmp_path / "jury.html"
+    path.write_text("\n".join([*lines, "3,ann,x,y,timeout", "3,ann,x,y,"]))
+    result = apart.invoke(app, ["judge", str(path), "--pairs", "--workers", str(judges)])
+    assert result.exit_code == 0, result.stderr
+    rows = {row["worker"]: row for row in read(judges)}
+    assert abs(float(rows["bob"]["position_bias"])) < 1e-9
+    bias, error = (float(rows["dora"][name]) for name in ("position_bias", "bias_standard_error"))
+    assert abs(bias - 0.25) < 3 * error < 0.15
+    assert f"{bias:+.3f} +- {error:.3f}" in result.stdout
+    words = " ".join(result.stderr.split())
+    assert "1 of 1202 rows lack one of task, worker, first, second, choice, and are left out" in words
+    assert "1 of 1201 votes are invalid and set aside: 'timeout' (1); they are not first, second or tie" in words
+    assert "x" in result.stdout.split("Items to give to a person")[1].split()
+    for options, message in (
+        (["--wide"], "--pairs and --wide exclude each other"),
+        (["--task", "none"], "--task must be a column of pairs.csv, one of question_id, judge, model_a, model_b"),
+        (["--worker", "winner"], "must name the columns task, judge, first (or model_a)"),
+    ):
+        wrong = runner.invoke(app, ["judge", str(path), "--pairs", "--report", str(page), *options])
+        assert wrong.exit_code == 2
+        assert message in " ".join(wrong.output.split())
+
+
 def test_topics_and_communities_draw_what_they_find(corpus_file, edges_file, tmp_path):
     pytest.importorskip("matplotlib")
     for name, path in (("topics", corpus_file), ("communities", edges_file)):
@@ -163,11 +319,11 @@ def test_topics_and_communities_draw_what_they_find(corpus_file, edges_file, tmp
         assert picture.read_bytes()[:4] == b"\x89PNG"
 
 
-@pytest.mark.parametrize("command", ["label", "topics", "communities"])
+@pytest.mark.parametrize("command", ["label", "judge", "topics", "communities"])
 def test_figures_without_matplotlib_fail_in_a_sentence_before_the_work(tmp_path, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     (tmp_path / "not read").write_bytes(b"\xff")
-    number = [] if command == "label" else ["-k", "2"]
+    number = [] if command in ("label", "judge") else ["-k", "2"]
     options = [str(tmp_path / "not read"), *number, "--figure", str(tmp_path / "picture.png")]
     result = runner.invoke(app, [command, *options])
     assert result.exit_code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import sys
 
 import numpy as np
@@ -33,6 +34,58 @@ def test_votes_are_read_whatever_the_order_and_the_extra_columns(tmp_path):
     with gzip.open(tmp_path / "v.csv.gz", "wt") as file:
         file.write("task,worker,label\n1,2,3\n")
     assert_array_equal(read_votes(tmp_path / "v.csv.gz")["worker"], [2])
+
+
+def test_several_columns_name_a_task(tmp_path):
+    path = written(tmp_path / "v.csv", "question,model,judge,score\n1,x,ann,3\n1,y,ann,4\n2,x,ann,5\n")
+    assert read_votes(path, task="question,model")["task"].tolist() == ["1 / x", "1 / y", "2 / x"]
+    assert read_votes(path)["task"].tolist() == [1, 1, 2]
+    with pytest.raises(ValueError, match=r"task must be a column of v\.csv, .*; got 'question,answer'"):
+        read_votes(path, task="question,answer")
+    ragged = written(tmp_path / "r.csv", "question,model,judge,score\n1,x,ann\n")
+    with pytest.raises(ValueError, match="line 2 has 3 columns, not 4"):
+        read_votes(ragged, task="question,model")
+
+
+@pytest.mark.parametrize("name", ["v.jsonl", "v.ndjson", "v.jsonl.gz"])
+def test_json_lines_are_read_like_tables(tmp_path, name):
+    objects = [
+        {"id": 1, "judge": "ann", "response": "long, text", "verdict": 3.0, "usage": {"tokens": 9}},
+        {"verdict": 4, "judge": "bob", "id": 1, "cost": 0.5},
+        {"id": 2, "judge": "ann", "verdict": None},
+    ]
+    text = "\n\n".join(json.dumps(one) for one in objects) + "\n"
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    votes = read_votes(tmp_path / name, skip_missing=True)
+    assert [votes[key].tolist() for key in ("task", "worker", "label")] == [[1, 1], ["ann", "bob"], [3, 4]]
+    with pytest.raises(ValueError, match="line 5 has no label"):
+        read_votes(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"id": 1}\n{"id": 2', r"line 2 of v\.jsonl is not JSON"),
+        ('{"id": 1}\n[1, 2]\n', r"line 2 of v\.jsonl must be a JSON object, as \{\.\.\.\}; got \[1, 2\]"),
+        ('{"id": 1}\n', "must name the columns task"),
+        ("\n", "holds no votes"),
+        ("{}\n", "holds no votes"),
+    ],
+)
+def test_bad_json_lines_are_named_by_line(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_votes(written(tmp_path / "v.jsonl", text))
+
+
+def test_columns_of_evaluations_are_known(tmp_path):
+    """Judges come before the models that they judge, and verdicts before the texts that these are about."""
+    header = "id,question_id,model,judge,answer,verdict,score\n"
+    votes = read_votes(written(tmp_path / "v.csv", header + "9,q1,llama,gpt,some text,good,7\n"))
+    assert [votes[key].tolist() for key in ("task", "worker", "label")] == [["q1"], ["gpt"], ["good"]]
+    scored = written(tmp_path / "s.csv", "id,model,answer,score\nq1,gpt,some text,7\n")
+    with pytest.raises(ValueError, match="both answer and score may have them; call the right one label"):
+        read_votes(scored)
+    assert read_votes(scored, label="score")["label"].tolist() == [7]
 
 
 def test_columns_of_votes_are_named(tmp_path):

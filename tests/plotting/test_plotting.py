@@ -295,6 +295,49 @@ def test_crowds_of_unequal_workers(tmp_path):
     assert (tmp_path / "crowd.png").stat().st_size > 1e4
 
 
+def jury(n_judges, n_families):
+    """Return a fitted crowd in which judges of families, each of two, give the same votes."""
+    from codiag.models import DawidSkene
+
+    crowd = crowd_votes(120, worker_confusions(n_judges, 2, seed=0), seed=1)
+    matrix = crowd.votes[2].reshape(120, n_judges)
+    matrix[:, n_judges - n_families :] = matrix[:, :n_families]
+    task, worker = np.indices(matrix.shape).reshape(2, -1)
+    names = np.array([f"judge with a long name {place:02d}" for place in range(n_judges)])
+    return DawidSkene(random_state=0).fit((task, names[worker], matrix.ravel()))
+
+
+@pytest.mark.parametrize(("n_judges", "n_families"), [(5, 0), (8, 2), (30, 3), (45, 1)])
+def test_dependence_is_drawn_by_family(n_judges, n_families):
+    model = jury(n_judges, n_families)
+    figure = plotting.dependence(model)
+    assert_nothing_overlaps(figure)
+    axes = figure.axes[0]
+    families = model.worker_table()["family"]
+    order = [*np.flatnonzero(families), *np.flatnonzero(families == 0)]
+    order = sorted(order, key=lambda place: families[place] or n_judges)
+    assert_allclose(axes.images[0].get_array().filled(np.nan), model.dependence_[np.ix_(order, order)])
+    frames = [patch for patch in axes.patches if not patch.get_fill()]
+    assert [frame.get_width() for frame in frames] == [len(names) for names in model.families_]
+    for frame, names in zip(frames, model.families_, strict=True):
+        start = round(frame.get_x() + 0.5)
+        assert set(model.workers_[order[start : start + len(names)]]) == set(names)
+    assert len(axes.get_yticklabels()) == (n_judges if n_judges <= 40 else 0)
+    with plotting.paper((4, 4)) as own:
+        assert plotting.dependence(model, axes=own.subplots()) is own
+
+
+def test_dependence_that_is_not_known_is_gray():
+    model = jury(5, 0)
+    plotting.dependence_matrix(model)[[0, 1], [1, 0]] = np.nan
+    image = plotting.dependence(model).axes[0].images[0]
+    colors = image.cmap(image.norm(image.get_array()))
+    assert_allclose(colors[0, 1, :3], np.array([0x8D, 0x99, 0xA6]) / 255)
+    assert_allclose(image.cmap(image.norm(0.0))[:3], 1, atol=0.05)  # independence has the color of the page
+    with pytest.raises(TypeError, match="model must be a DawidSkene; got SOBI"):
+        plotting.dependence(codiag.models.SOBI().fit(np.random.default_rng(0).standard_normal((200, 3))))
+
+
 @pytest.mark.parametrize(("n_nodes", "k"), [(60, 1), (60, 3), (3000, 50)])
 def test_communities_are_drawn_with_their_own_sizes_memberships_and_rates(n_nodes, k):
     from codiag.models import MixedMembershipCommunities

@@ -6,6 +6,7 @@ import csv
 import html
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 import codiag
 from codiag.cli import app
+from codiag.io import preference_votes
 from codiag.labels import Labelled, Labels
 from codiag.models import DawidSkene, LatentDirichlet, MixedMembershipCommunities
 from codiag.synthetic import crowd_votes, mixed_membership_graph, noisy_tensor, worker_confusions
@@ -26,12 +28,13 @@ from codiag.reports import (
     crowd_report,
     factorization_report,
     index_advice,
+    jury_report,
     sign_advice,
     topics_report,
 )
 
 HOSTILE = "<script>alert('1')</script>\"><img src=//x.org/y onerror=alert(2)>&amp;\x1b[31m"
-KINDS = ["fit", "crowd", "communities", "topics"]
+KINDS = ["fit", "crowd", "jury", "communities", "topics"]
 VOID = {"meta", "img", "br"}
 runner = CliRunner()
 
@@ -69,6 +72,7 @@ def pages(results):
     return {
         "fit": factorization_report(choice.fit, tensor, choice, title=HOSTILE),
         "crowd": crowd_report(results["crowd"], title=HOSTILE),
+        "jury": jury_report(results["crowd"], title=HOSTILE),
         "communities": communities_report(results["communities"], title=HOSTILE),
         "topics": topics_report(*results["topics"], title=HOSTILE),
     }
@@ -218,6 +222,82 @@ def test_a_crowd_is_told_from_the_least_sure_task_on(results, pages):
     assert shares[:9] == [f"{confusion[name][busiest]:.2f}" for name in names]  # rows are true classes
 
 
+@pytest.fixture(scope="module")
+def jury():
+    """Return a model of twins and five other judges, its votes, and known labels of half of the items."""
+    crowd = crowd_votes(300, worker_confusions(6, 2, seed=3), seed=4)
+    matrix = np.array(["bad", "good"])[crowd.votes[2].reshape(300, 6)]
+    matrix = np.concatenate([matrix, matrix[:, :1]], axis=1)
+    names = np.array(["ann", "bob", "carl", "dora", "eve", "fred", "zoe"])
+    task, worker = np.indices(matrix.shape).reshape(2, -1)
+    votes = {"task": task, "worker": names[worker], "label": matrix.ravel()}
+    gold = dict(enumerate(np.array(["bad", "good"])[crowd.truth[:150]].tolist()))
+    return DawidSkene(random_state=0).fit(votes, gold=gold), votes, gold
+
+
+def test_a_jury_is_told_by_its_questions(jury):
+    model, votes, gold = jury
+    page = jury_report(model, votes=votes, gold=gold)
+    words, cells = html.unescape(re.sub("<[^>]+>", " ", page)), Structure(page).cells
+    assert "Family 1: ann and zoe are duplicates of each other: their errors correlate at 1.00." in words
+    low, high = model.effective_votes_interval_
+    assert f"7 judges are worth {model.effective_votes_:.1f} independent ones ({low:.1f} to {high:.1f})." in words
+    judges = model.worker_table()
+    best = np.argsort(-judges["accuracy"], kind="stable")
+    first = cells.index("family") + 1
+    assert cells[first : first + 6 * best.size : 6] == judges["worker"][best].tolist()
+    assert cells[first + 4 : first + 6 * best.size : 6] == [f"{weight:.2f}" for weight in judges["weight"][best]]
+    voices = words.split("all who stand alone: ")[1].split(".")[0]
+    assert ("ann" in voices) + ("zoe" in voices) == 1
+    assert "Of 150 items with known labels" in words
+    start = cells.index("share right") + 1
+    assert sum(int(cells[place]) for place in range(start + 1, cells.index("item"), 4)) == 150
+
+
+def test_a_jury_of_too_few_voices_is_told_what_would_help(jury):
+    _, votes, _ = jury
+    twins = np.isin(votes["worker"], ["ann", "bob", "zoe"])
+    model = DawidSkene(random_state=0, init="majority", max_iter=5, tol=0).fit({k: v[twins] for k, v in votes.items()})
+    model.families_, model.effective_votes_ = [np.array(["ann", "zoe"])], 1.6
+    model.diagnostics_ = replace(model.diagnostics_, reason="there are two voices")
+    words = " ".join(html.unescape(re.sub("<[^>]+>", " ", jury_report(model))).split())
+    assert "With caution: there are two voices." in words
+    assert "these have too few independent voices to show which of them are right" in words
+
+
+def test_a_crowd_names_families(jury):
+    assert "Family 1: ann and zoe are duplicates of each other" in crowd_report(jury[0])
+
+
+def test_a_jury_without_known_labels_is_not_said_to_be_checked(jury):
+    model, votes, _ = jury
+    plain = jury_report(DawidSkene(random_state=0).fit(votes))
+    words = " ".join(html.unescape(re.sub("<[^>]+>", " ", plain)).split())
+    assert "No labels are known, and votes alone cannot show whether that is so." in words
+    assert "Known labels: a person's labels of about a hundred items" in words
+    assert "share right" not in plain
+    with pytest.raises(ValueError, match="votes must be given with gold"):
+        jury_report(model, gold={0: "bad"})
+
+
+def test_position_bias_is_in_the_table_of_judges():
+    rng = np.random.default_rng(0)
+    judges, task, order = np.indices((5, 150, 2)).reshape(3, -1)
+    likes = (task + (rng.random((5, 150)) < 0.15)[judges, task]) % 3  # 0 for x, 1 for y, 2 for neither
+    first = np.where(likes == 2, "tie", np.where(likes == order, "first", "second")).astype("<U6")
+    first[(judges == 2) & (likes < 2) & (rng.random(judges.size) < 0.6)] = "first"
+    names, sides = np.array(["ann", "bob", "carl", "dora", "eve"]), np.array(["x", "y"])
+    preferences = preference_votes((task, names[judges], sides[order], sides[1 - order], first))
+    model = DawidSkene(random_state=0).fit(preferences.votes)
+    page = jury_report(model, preferences=preferences)
+    bias = {name: preferences.position_bias[name][2] for name in ("position_bias", "standard_error")}
+    shown_bias = f"{bias['position_bias']:+.3f} ± {bias['standard_error']:.3f}"
+    cells = Structure(page).cells
+    assert cells[cells.index("carl") + 6] == shown_bias
+    assert "shown in both orders" in page
+    assert f"the side matters to carl ({bias['position_bias']:+.2f})." in page
+
+
 def test_communities_and_topics_are_told_by_their_strongest(results, pages):
     model = results["communities"]
     words = html.unescape(pages["communities"])
@@ -291,6 +371,7 @@ def files(tmp_path):
     [
         ("factorize", "x.npy", ["--rank", "auto"], "Rank 2: it explains the tensor up to rounding"),
         ("label", "votes.csv", [], "Tasks most in doubt"),
+        ("judge", "votes.csv", [], "Who can be trusted"),
         ("communities", "edges.csv", ["-k", "2"], "Nodes between communities"),
         ("topics", "corpus.npz", ["-k", "2"], "Words of the topics"),
     ],

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from codiag._text._files import checked_ending, ending_of, open_text, readable
+from codiag._text._json_lines import JSON_LINES, json_rows
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PARQUET = {"pandas": "read_parquet", "polars": "read_parquet", "pyarrow.parquet": "read_table"}
@@ -168,8 +169,10 @@ def is_whole(field: str) -> bool:
 
 
 def table_rows(path: Path) -> list[tuple[int, list[str]]]:
-    """Return the lines of a ``.csv``, ``.tsv`` or ``.parquet`` table as text, with numbers; the first has the names."""
-    ending = checked_ending(path, (*SEPARATORS, ".parquet"))
+    """Return the lines of a table or of JSON objects as text, with numbers; the first has the names."""
+    ending = checked_ending(path, (*SEPARATORS, *JSON_LINES, ".parquet"))
+    if ending in JSON_LINES:
+        return json_rows(path)
     if ending != ".parquet":
         return rows_of(path, SEPARATORS[ending])
     frame = read_frame(path)

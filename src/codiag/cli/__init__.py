@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import codiag
-from codiag.cli import demo, factorization, models
+from codiag.cli import crowds, demo, factorization, models
 from codiag.cli.commands import app
 from codiag.cli.terminal import fail, options_of, out, show_warning
 

@@ -24,7 +24,7 @@ from codiag._text import write_text, written_at_once
 from codiag.cli.files import STREAM, Outputs, check_outputs, spooled, stream_ending, write_to_stdout
 from codiag.cli.terminal import Passes, err, options_of, out, progress, shown, user_errors
 
-ORDER = ("factorize", "compare", "label", "topics", "communities", "demo")
+ORDER = ("factorize", "compare", "label", "judge", "topics", "communities", "demo")
 """Commands in the order in which the help lists them."""
 VALUES = {"path": "FILE", "int": "N", "integer": "N", "float": "X", "str": "NAME", "text": "NAME"}
 """Words for values by type, as any version of typer names it, if an option declares none."""

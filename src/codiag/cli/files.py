@@ -121,10 +121,12 @@ def spooled(folder: Path, text_ending: str) -> Path:
 
 
 def _text_ending(content: bytes, expected: str) -> str:
-    """Return .tns for a FROSTT list, .tsv or .csv for a table; .txt if that is what a command expects."""
+    """Return .tns for a FROSTT list, .jsonl, .tsv or .csv for a table; .txt if that is what a command expects."""
     if expected == ".txt":
         return expected
     first = next((line for line in content.splitlines() if line.strip() and not line.startswith(b"#")), b"")
     if expected == ".tns" and all(is_number(field) for field in first.decode("utf-8", "replace").split()):
         return ".tns"
+    if first.lstrip().startswith(b"{"):
+        return ".jsonl"
     return ".tsv" if b"\t" in first and b"," not in first else ".csv"

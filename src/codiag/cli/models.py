@@ -11,11 +11,10 @@ from rich.table import Table
 
 from codiag.cli.commands import Force, Report, Seed, argument, as_command, option, table_of, working
 from codiag.cli.files import ARRAYS, PAGES, PICTURES, TABLES
-from codiag.cli.terminal import fail, remark, shown
+from codiag.cli.terminal import shown
 
 if TYPE_CHECKING:
     from codiag.models.communities import MixedMembershipCommunities
-    from codiag.models.crowd import DawidSkene
 
 SHOWN = 15
 """Workers that fit on a screen."""
@@ -108,126 +107,6 @@ def topics(
         table.add_row(str(topic), f"{weight:.3f}", str(n_documents), shown(" ".join(words)))
     command.show(table, f"perplexity of these documents [bold]{perplexity:.1f}[/bold]")
     command.draw("--figure", lambda path: draw_topics(model, vocabulary, n_words=n_words).savefig(path))
-
-
-@as_command
-def label(
-    path: Annotated[
-        Path,
-        argument(
-            "VOTES", "A .csv, .tsv (also .gz) or .parquet file with task, worker and label; - for the standard input."
-        ),
-    ],
-    result: Annotated[
-        Path | None, option("--out", "-o", words="Where to save labels and probabilities, .csv or .tsv; or -.")
-    ] = None,
-    workers: Annotated[
-        Path | None, option("--workers", words="Where to save workers and their accuracy, .csv or .tsv.")
-    ] = None,
-    gold: Annotated[
-        Path | None,
-        option(
-            "--gold",
-            metavar="TABLE",
-            words="A table like VOTES with task and label: known classes, which these tasks keep.",
-        ),
-    ] = None,
-    figure: Annotated[
-        Path | None, option("--figure", words="Where to draw confusion matrices, rows by true class.")
-    ] = None,
-    task: Annotated[str | None, option("--task", metavar="COLUMN", words="Column of the tasks.")] = None,
-    worker: Annotated[str | None, option("--worker", metavar="COLUMN", words="Column of the workers.")] = None,
-    label: Annotated[str | None, option("--label", metavar="COLUMN", words="Column of the labels.")] = None,
-    wide: Annotated[
-        bool, typer.Option("--wide", help="The table has a row for each task and a column for each worker.")
-    ] = False,
-    skip_missing: Annotated[
-        bool, typer.Option("--skip-missing", help="Leave out votes without task, worker or label.")
-    ] = False,
-    init: Annotated[str, typer.Option("--init", help="Start: moments, or majority.")] = "moments",
-    one_coin: Annotated[
-        bool, typer.Option("--one-coin", help="Give each worker one accuracy for all classes.")
-    ] = False,
-    max_iter: Annotated[
-        int, typer.Option("--max-iter", "--em-rounds", min=0, help="Most steps of expectation maximization.")
-    ] = 100,
-    smoothing: Annotated[
-        float | None,
-        option(
-            "--smoothing",
-            min=0,
-            words="Votes added to every cell of a confusion matrix; by default, the prior of workers is estimated.",
-        ),
-    ] = None,
-    n_doubtful: Annotated[
-        int, typer.Option("--doubtful", min=0, help="Tasks to show whose labels are least certain.")
-    ] = 5,
-    sort: Annotated[str, typer.Option("--sort", help="Show workers by votes, or the worst by accuracy.")] = "votes",
-    report: Report = None,
-    seed: Seed = 0,
-    force: Force = False,
-) -> None:
-    """Find the labels of tasks from votes that disagree. The accuracy of the workers is printed."""
-    from codiag._text import as_file
-    from codiag.io import write_table
-    from codiag.models.crowd import DawidSkene, read_gold, votes_in
-    from codiag.plotting import confusions
-    from codiag.reports import crowd_report
-
-    if sort not in ("votes", "accuracy"):
-        fail(f"--sort must be votes or accuracy; got {sort}")
-    outputs = {"--out": (result, TABLES), "--workers": (workers, TABLES), "--figure": (figure, PICTURES)}
-    outputs["--report"] = (report, PAGES)
-    sources = [path] if gold is None else [path, gold]
-    with working("labeling ...", outputs, sources, force=force) as command:
-        source = command.source(path)
-        columns = {"task": task, "worker": worker, "label": label}
-        table, omission = votes_in(source, columns, wide=wide, skip_missing=skip_missing)
-        if omission:
-            remark(omission)
-        known = None if gold is None else read_gold(as_file("--gold", gold), table, task=task, label=label)
-        model = DawidSkene(
-            init=init,
-            one_coin=one_coin,
-            max_iter=max_iter,
-            smoothing="estimated" if smoothing is None else smoothing,
-            random_state=seed,
-        ).fit(table, gold=known)
-        command.save("--out", lambda path: write_table(path, model.label_table()))
-        command.save("--workers", lambda path: write_table(path, model.worker_table()))
-        command.report(lambda: crowd_report(model, title=command.title(path)))
-    shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
-    summary = f"{table['label'].size} votes on {model.tasks_.size} tasks; shares of the classes: {shown(shares)}"
-    doubts = [_doubt_table(model, min(n_doubtful, model.tasks_.size))] if n_doubtful else []
-    if len(model.copies_):
-        pairs = ", ".join(" and ".join(map(str, pair)) for pair in model.copies_[:SHOWN].tolist())
-        more = f" and {len(model.copies_) - SHOWN} more pairs" if len(model.copies_) > SHOWN else ""
-        summary += f"\nworkers who seem to copy from each other, and share a vote: {shown(pairs)}{more}"
-    command.show(_worker_table(model, command.title(path), sort), *doubts, summary)
-    command.draw("--figure", lambda path: confusions(model).savefig(path))
-
-
-def _worker_table(model: DawidSkene, name: str, sort: str) -> Table:
-    table = table_of(f"{name}: {model.workers_.size} workers", ["worker"], ["votes", "right", "+-", "interval"])
-    columns = model.worker_table()
-    rows = sorted(
-        zip(*(columns[key] for key in ("worker", "votes", "accuracy", "standard_error", "low", "high")), strict=True),
-        key=lambda row: -row[1] if sort == "votes" else row[2],
-    )
-    for worker, n_votes, accuracy, deviation, low, high in rows[:SHOWN]:
-        interval = f"{low:.3f} to {high:.3f}"
-        table.add_row(shown(worker), str(n_votes), f"{accuracy:.3f}", f"{deviation:.3f}", interval)
-    if len(rows) > SHOWN:
-        table.add_row(f"... {len(rows) - SHOWN} more", "", "", "", "")
-    return table
-
-
-def _doubt_table(model: DawidSkene, n_tasks: int) -> Table:
-    columns = model.doubt_table(n_tasks)
-    table = table_of("tasks most in doubt", ["task"], [name for name in columns if name != "task"])
-    for row in zip(*(column.tolist() for column in columns.values()), strict=True):
-        table.add_row(*(f"{cell:.3f}" if isinstance(cell, float) else shown(cell) for cell in row))
-    return table
 
 
 @as_command

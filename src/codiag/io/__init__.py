@@ -4,6 +4,8 @@
 `labelled_tensor`    A long table, one row for each entry, as a tensor with labels.
 `Labels`             The names of the modes of a tensor, and the labels of their indices.
 `read_votes`         Votes of a crowd: task, worker and label.
+`valid_votes`        Votes without errors, refusals and other labels that hardly occur.
+`preference_votes`   Choices between two answers as votes, and how much the side matters to a judge.
 `read_edges`         The edges of a network.
 `read_graph`         A network with the weights of its edges.
 `write_table`        Columns, to a file that spreadsheets read.
@@ -22,5 +24,15 @@ from codiag.io._tables import labelled_tensor, read_votes, write_table
 from codiag.io._tensors import read_entries, read_labelled_entries, read_tensor, split_dataset
 from codiag.labels import Labelled, Labels
 from codiag.models.communities import read_edges, read_graph
+from codiag.models.crowd import Preferences, ValidVotes, preference_votes, valid_votes
 
-__all__ = ["Labels", "labelled_tensor", "read_edges", "read_graph", "read_votes", "write_table"]
+__all__ = [
+    "Labels",
+    "labelled_tensor",
+    "preference_votes",
+    "read_edges",
+    "read_graph",
+    "read_votes",
+    "valid_votes",
+    "write_table",
+]

@@ -33,12 +33,14 @@ def read_votes(
     Parameters
     ----------
     path : str or Path
-        A ``.csv`` or ``.tsv`` file, also ``.gz``, or a ``.parquet`` file. The first line names the columns (task, item
-        or question; worker, rater, annotator or performer; label, rating, answer or response); other columns are
-        ignored. Without a header there must be three columns of integers. Columns of integers are read as integers,
-        others as text.
+        A ``.csv`` or ``.tsv`` file, also ``.gz``, a ``.parquet`` file, or a ``.jsonl`` file with a JSON object on each
+        line. The first line, or the keys, name the columns: task, item, question or id; worker, rater, annotator,
+        judge or model; label, rating, vote, verdict, grade, choice, answer or score; and others, which the error
+        message lists if there are none of these. Other columns are ignored. Without a header there must be three
+        columns of integers. Columns of integers are read as integers, others as text.
     task, worker, label : str, optional
-        The names of these columns, if they are others.
+        The names of these columns, if they are others. For `task`, names with commas between are columns that name a
+        task together, such as ``"question_id,model"``.
     wide : bool
         Whether the table has a row for each task, named in its first column or in the column `task`, and a column for
         each worker, named in the first line. Cells that are empty, or NA, are no votes.

@@ -5,6 +5,7 @@
 `residuals`          The residuals of a fit, and whether they are white noise.
 `leverage`           Which indices determine a fit.
 `confusions`         The confusion matrices of a crowd, and the accuracy of its workers.
+`dependence`         Which judges of a jury think alike.
 `communities`        Sizes, memberships and links of communities.
 `topics`             The words of topics.
 ==================== ======================================================================
@@ -31,6 +32,7 @@ from codiag.plotting._diagnostics import (
     residuals,
     root_mean_squares,
 )
+from codiag.plotting._jury import dependence, dependence_height, dependence_matrix
 from codiag.plotting._models import communities, confusions, draw_confusions, topics
 from codiag.plotting._modes import different_modes, draw_bars, extremes, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._style import (
@@ -50,4 +52,4 @@ from codiag.plotting._style import (
     without_font,
 )
 
-__all__ = ["communities", "components", "confusions", "leverage", "residuals", "topics"]
+__all__ = ["communities", "components", "confusions", "dependence", "leverage", "residuals", "topics"]

@@ -3,6 +3,7 @@
 ========================= =====================================================================
 `factorization_report`    A fit: choice of the rank, components, diagnosis, residuals.
 `crowd_report`            Labels from a crowd: doubtful tasks, workers, their errors.
+`jury_report`             Votes of a jury: judges to trust, who thinks alike, items for a person.
 `communities_report`      Communities of a network: sizes, members, nodes between them.
 `topics_report`           Topics of texts: words, shares, documents.
 ========================= =====================================================================
@@ -18,10 +19,12 @@ Examples
 True
 """
 
+from codiag.reports._alike import families_in_words, worth_of
 from codiag.reports._communities import communities_report
 from codiag.reports._crowd import crowd_report
 from codiag.reports._factorization import factorization_report, index_advice, sign_advice
 from codiag.reports._html import STYLE, as_svg, document, folded, svg_image, table
+from codiag.reports._jury import judge_table, jury_report
 from codiag.reports._topics import topics_report
 
-__all__ = ["communities_report", "crowd_report", "factorization_report", "topics_report"]
+__all__ = ["communities_report", "crowd_report", "factorization_report", "jury_report", "topics_report"]

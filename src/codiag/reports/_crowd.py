@@ -8,6 +8,7 @@ import numpy as np
 
 from codiag.models.crowd import class_names
 from codiag.plotting import MUTED, OURS, log_axis, name_axes
+from codiag.reports._alike import families_in_words
 from codiag.reports._html import folded, note, panels, report, sentences, separate_panels, shaded, side_by_side, table
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def crowd_report(model: DawidSkene, *, title: str = "Labels from a crowd") -> st
     facts |= {"classes": str(len(model.classes_)), "tasks in doubt": f"{n_doubtful:,}"}
     sections = {
         "Classes": _classes(model, tasks),
-        "Tasks most in doubt": _doubtful(model),
+        "Tasks most in doubt": doubtful_tasks(model, "Tasks most in doubt"),
         "Workers": _workers(model, workers),
         "Confusions": _confusions(model, workers),
         "What to try": sentences(_advice(model, tasks, workers), "Nothing to note: the labels can be used."),
@@ -77,22 +78,22 @@ def _classes(model: DawidSkene, tasks: dict[str, np.ndarray]) -> str:
     return table("Classes", ["class", "share", "tasks with this label"], rows, words=["class"])
 
 
-def _doubtful(model: DawidSkene) -> str:
-    """Return the tasks with the least probable labels, and the second most probable label of each."""
+def doubtful_tasks(model: DawidSkene, title: str, task: str = "task") -> str:
+    """Return a table of the tasks with the least probable labels, and the second most probable label of each."""
     columns = model.doubt_table(min(MOST_TASKS, len(model.tasks_)))
     listed = columns["probability"] < CERTAIN
     if not np.any(listed):
         return sentences([f"None: every label has a probability of {CERTAIN} or more."])
     names = dict(zip(model.classes_.tolist(), class_names(model.classes_), strict=True))
     shown = {
-        key: [
+        task if key == "task" else key: [
             names[cell] if key.endswith("label") else f"{cell:.3f}" if key.endswith("probability") else cell
             for cell in column[listed].tolist()
         ]
         for key, column in columns.items()
     }
-    words = ["task", "label", "next label"]
-    return table("Tasks most in doubt", list(shown), list(zip(*shown.values(), strict=True)), words=words)
+    words = [task, "label", "next label"]
+    return table(title, list(shown), list(zip(*shown.values(), strict=True)), words=words)
 
 
 def _workers(model: DawidSkene, workers: dict[str, np.ndarray]) -> str:
@@ -148,34 +149,39 @@ def _confusions(model: DawidSkene, workers: dict[str, np.ndarray]) -> str:
 
 
 def _advice(model: DawidSkene, tasks: dict[str, np.ndarray], workers: dict[str, np.ndarray]) -> list[str]:
-    advice, chance = [], 1 / len(model.classes_)
-    doubtful = int(np.sum(tasks["probability"] < DOUBTFUL))
+    advice, doubtful = [], int(np.sum(tasks["probability"] < DOUBTFUL))
     if doubtful:
         advice.append(
             f"{doubtful:,} of {len(tasks['task']):,} labels have a probability below {DOUBTFUL}: further votes are "
             "most useful on these tasks, which are listed first under tasks most in doubt."
         )
+    advice += guessing_workers(workers, 1 / len(model.classes_))
+    advice += [f"{line} Their votes share a weight." for line in families_in_words(model, MOST_NAMES)[:MOST_NAMES]]
+    if model.diagnostics_.reason:
+        advice.append(f"The estimate started from the majority vote, not from moments: {model.diagnostics_.reason}.")
+    return advice + unfinished(model)
+
+
+def guessing_workers(workers: dict[str, np.ndarray], chance: float) -> list[str]:
+    """Return sentences about workers who are wrong more often than by guessing, or may be."""
+    advice = []
     worse = np.flatnonzero(workers["high"] < chance)
     if worse.size:
-        advice.append(f"Wrong more often than by guessing: {_listed(workers, worse)}. Did they mistake the labels?")
+        advice.append(f"Wrong more often than by guessing: {listed(workers, worse)}. Did they mistake the labels?")
     guessing = np.flatnonzero((workers["low"] <= chance) & (workers["high"] >= chance))
     if guessing.size:
-        advice.append(f"Possibly no better than guessing: {_listed(workers, guessing)}. More votes would decide.")
-    pairs = zip(*(column.tolist() for column in model.copy_table().values()), strict=True)
-    advice += [
-        f"{worker} and {other} agree on {agreed:.0f} of {shared} tasks, and {expected:.0f} are expected: they seem to "
-        "copy from each other, or to be one person."
-        for worker, other, shared, agreed, expected, _ in list(pairs)[:MOST_NAMES]
-    ]
-    diagnostics = model.diagnostics_
-    if diagnostics.reason:
-        advice.append(f"The estimate started from the majority vote, not from moments: {diagnostics.reason}.")
-    if diagnostics.converged is False:
-        advice.append(f"Expectation maximization did not converge in {len(model.loss_history_)} steps: allow more.")
+        advice.append(f"Possibly no better than guessing: {listed(workers, guessing)}. More votes would decide.")
     return advice
 
 
-def _listed(workers: dict[str, np.ndarray], indices: np.ndarray) -> str:
+def unfinished(model: DawidSkene) -> list[str]:
+    """Return a sentence if expectation maximization did not converge."""
+    if model.diagnostics_.converged is not False:
+        return []
+    return [f"Expectation maximization did not converge in {len(model.loss_history_)} steps: allow more."]
+
+
+def listed(workers: dict[str, np.ndarray], indices: np.ndarray) -> str:
     """Return the names of workers, those with most votes first."""
     order = indices[np.argsort(-workers["votes"][indices], kind="stable")]
     more = f" and {order.size - MOST_NAMES} more" if order.size > MOST_NAMES else ""

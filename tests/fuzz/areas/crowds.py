@@ -1,4 +1,4 @@
-"""Votes of crowds: `DawidSkene`."""
+"""Votes of crowds: `DawidSkene`, and what turns other data into votes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from codiag.io import preference_votes, valid_votes
 from codiag.models import DawidSkene
 from codiag.synthetic import crowd_votes, worker_confusions
 
@@ -121,3 +122,53 @@ def shuffled(columns: tuple[np.ndarray, ...], options: dict[str, Any], rng: np.r
             yield "order", f"votes in another order move probabilities by {gap:.2g}"
 
     return check
+
+
+@covers("codiag.io.valid_votes", weight=1)
+def votes_with_mistakes(rng: np.random.Generator) -> Case:
+    """Votes in every form they come in, with limits that leave all or none."""
+    data = _in_some_form(rng, _votes(rng))
+    arguments = {
+        "votes": data,
+        "least_share": choose(rng, 0, 0.001, 0.1, 0.4),
+        "keep": choose(rng, (), [0], ["label1"]),
+    }
+
+    def about_valid(result: Any, given: dict[str, Any]) -> Problems:
+        n_all = DawidSkene(max_iter=0, init="majority").fit(given["votes"])._votes_of_tasks.sum()
+        n_valid = DawidSkene(max_iter=0, init="majority").fit(result.votes)._votes_of_tasks.sum()
+        if n_valid + sum(result.invalid.values()) != n_all:
+            yield "votes", f"{n_all} votes are {n_valid} and {result.invalid}"
+        if set(result.invalid) & set(given["keep"]):
+            yield "votes", f"{given['keep']} are to be kept, and {result.invalid} are not"
+
+    valid = None if isinstance(data, list) else True
+    return Case("codiag.io.valid_votes", valid_votes, arguments, valid, (about_valid,), NAMED)
+
+
+@covers("codiag.io.preference_votes", weight=1)
+def preferences(rng: np.random.Generator) -> Case:
+    """Choices between answers of two models or more, in one order or both."""
+    n, answers = int(rng.integers(1, 60)), np.array(["x", "y", "z"])[: int(rng.integers(2, 4))]
+    first = rng.integers(0, answers.size, n)
+    second = (first + rng.integers(1, answers.size, n)) % answers.size
+    columns = rng.integers(0, 9, n), rng.integers(0, 3, n), answers[first], answers[second]
+    named = dict(zip(("task", "judge", "first", "second"), columns, strict=True))
+    named["choice"] = np.array(choose(rng, ["first", "second", "tie"], ["A", "B", "tie"], ["A", "B"]))[
+        rng.integers(0, 2, n)
+    ]
+
+    def about_preferences(result: Any, given: dict[str, Any]) -> Problems:
+        votes, bias = result.votes, result.position_bias
+        pairs = set(zip(votes["task"].tolist(), votes["worker"].tolist(), strict=True))
+        if len(pairs) != votes["label"].size or len(set(votes["label"].tolist())) > 3:
+            yield "votes", f"{votes['label'].size} votes of {len(pairs)} pairs of task and judge"
+        measured = bias["pairs"] > 0
+        if not_finite(bias["standard_error"][measured]) or np.any(np.abs(bias["position_bias"][measured]) > 0.5 + 1e-9):
+            yield "model", f"position bias {bias['position_bias']} +- {bias['standard_error']}"
+
+    pairs: Any = named if rng.random() < 0.5 else tuple(named.values())
+    arguments, words = {"pairs": pairs}, ("choice", "first")  # bias is NaN if no pair was shown in both orders
+    return Case(
+        "codiag.io.preference_votes", preference_votes, arguments, True, (about_preferences,), words, infinite=True
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ def tensor_files(rng: np.random.Generator) -> Case:
 
 def write_votes(rng: np.random.Generator) -> Path:
     """Write a table of votes."""
-    path = folder() / f"votes{choose(rng, '.csv', '.tsv', '.csv.gz')}"
+    path = folder() / f"votes{choose(rng, '.csv', '.tsv', '.csv.gz', '.jsonl', '.jsonl.gz')}"
     mark = "\t" if ".tsv" in path.name else ","
     names = choose(
         rng, ("task", "worker", "label"), ("item", "rater", "rating"), ("Question", "Annotator", "Answer", "time")
@@ -102,7 +103,10 @@ def write_votes(rng: np.random.Generator) -> Path:
         [named(int(rng.integers(9))), int(rng.integers(4)), int(rng.integers(3)), 7][: len(names)]
         for _ in range(int(rng.integers(1, 40)))
     ]
-    text = "\n".join(mark.join(map(str, row)) for row in [names, *rows]) + choose(rng, "", "\n", "\n\n")
+    lines = [mark.join(map(str, row)) for row in [names, *rows]]
+    if ".jsonl" in path.name:
+        lines = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
+    text = "\n".join(lines) + choose(rng, "", "\n", "\n\n")
     path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
     return path
 

@@ -1,5 +1,6 @@
 """Labels from the votes of a crowd."""
 
+from codiag.models.crowd._calibration import held_out_calibration
 from codiag.models.crowd._em import (
     SKILL,
     CrowdModel,
@@ -13,9 +14,11 @@ from codiag.models.crowd._em import (
     one_coin,
     run_with_estimated_prior,
 )
-from codiag.models.crowd._files import read_gold, votes_in
+from codiag.models.crowd._files import pairs_in, read_gold, votes_in
 from codiag.models.crowd._forms import wanted_columns
+from codiag.models.crowd._invalid import ValidVotes, valid_votes
 from codiag.models.crowd._model import DawidSkene
+from codiag.models.crowd._preferences import Preferences, preference_votes, with_position_bias
 from codiag.models.crowd._starts import estimate_crowd, random_groups, start_from_majority
 from codiag.models.crowd._tables import Tables, class_names
 from codiag.models.crowd._uncertainty import beta_intervals

@@ -1,4 +1,4 @@
-"""Read votes and known classes from tables in text or Parquet files."""
+"""Read votes and known classes from tables in text, JSON lines or Parquet files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from codiag._text import ABSENT, is_whole, refuse_lines, table_rows
-from codiag.models.crowd._forms import GOLD_COLUMNS, VOTE_COLUMNS, find_columns, wanted_columns
+from codiag.models.crowd._forms import GOLD_COLUMNS, VOTE_COLUMNS, find_columns, refuse_scored_texts, wanted_columns
+from codiag.models.crowd._preferences import PAIR_COLUMNS, wanted_pair_columns
 
 Line = tuple[int, list[str]]
 """Number and fields of a line."""
@@ -24,7 +25,7 @@ def read_gold(
     The columns have the names `task` and `label`, or one of `GOLD_COLUMNS`. Names of tasks and classes are compared as
     text, since a column may hold only numbers in one file and words in the other. Rows without a label are ignored.
     """
-    lines = table_rows(path)
+    lines = _with_joined_column(path.name, table_rows(path), task)
     header = [field.strip() for field in lines[0][1]] if lines else []
     renamed = {name: column for name, column in ((task, "task"), (label, "label")) if name is not None}
     places = find_columns([renamed.get(field, field) for field in header], GOLD_COLUMNS)
@@ -45,16 +46,18 @@ def read_gold(
 
 
 def votes_in(
-    path: Path, columns: Mapping[str, str | None], *, wide: bool, skip_missing: bool
+    path: Path, columns: Mapping[str, str | None], *, wide: bool | None, skip_missing: bool
 ) -> tuple[dict[str, np.ndarray], str]:
     """Return the columns of votes, as `codiag.io.read_votes` does, and a sentence about votes that were left out.
 
     The sentence is empty if no vote was left out. `columns` has the names of the columns task, worker and label; None
-    for the usual ones.
+    for the usual ones. If `wide` is None, tables that can only have a column for each worker are read as such.
     """
-    lines = table_rows(path)
-    if not lines:
+    lines = _with_joined_column(path.name, table_rows(path), columns["task"])
+    if not lines or not lines[0][1]:
         raise ValueError(f"{path.name} holds no votes")
+    if wide is None:
+        wide = not any(columns.values()) and _is_wide(lines)
     n_columns, sentence = 3 if wide else len(lines[0][1]), ""
     places = {column: place for place, column in enumerate(VOTE_COLUMNS)}
     if wide:
@@ -76,26 +79,94 @@ def votes_in(
     return {name: _as_column([row[place].strip() for _, row in votes]) for name, place in places.items()}, sentence
 
 
+def pairs_in(path: Path, columns: Mapping[str, str | None]) -> tuple[dict[str, np.ndarray], str]:
+    """Return the columns of preferences, as `preference_votes` takes them, and a sentence about rows left out.
+
+    The sentence is empty if no row was left out. `columns` has the names of the columns task, worker and label, the
+    choice; None for the usual ones.
+    """
+    (_, header), *rows = _with_joined_column(path.name, table_rows(path), columns["task"]) or [(1, [])]
+    renamed = _renamed(path.name, [field.strip() for field in header], columns)
+    named = PAIR_COLUMNS if columns["label"] is None else PAIR_COLUMNS | {"choice": ("label",)}
+    places = find_columns(renamed, named)
+    if places is None:
+        raise ValueError(
+            f"line 1 of {path.name} must name the columns {wanted_pair_columns()}; it reads "
+            f"{', '.join(header)[:80] or 'nothing'}"
+        )
+    bad = [
+        f"line {number} has {len(row)} columns, not {len(header)}" for number, row in rows if len(row) != len(header)
+    ]
+    refuse_lines(path.name, bad, "preferences")
+    complete = [row for _, row in rows if not _absent_columns(row, places)]
+    if not complete:
+        raise ValueError(f"{path.name} holds no preferences, only names of columns or missing values")
+    n_incomplete = len(rows) - len(complete)
+    sentence = f"{n_incomplete} of {len(rows)} rows lack one of {', '.join(places)}, and are left out"
+    read = {name: _as_column([row[place].strip() for row in complete]) for name, place in places.items()}
+    return read, sentence if n_incomplete else ""
+
+
 def _named_places(name: str, first: list[str], given: Mapping[str, str | None]) -> dict[str, int] | None:
     """Return the positions of the columns; None if the first line is a vote, and columns have no names."""
-    wanted = {column: called for column, called in given.items() if called is not None}
+    wanted = [called for called in given.values() if called is not None]
     fields = [field.strip() for field in first]
-    for column, called in wanted.items():
-        if called not in fields:
-            raise ValueError(f"{column} must be a column of {name}, one of {', '.join(fields)[:200]}; got {called!r}")
-    columns = {called: column for column, called in wanted.items()}
-    if len(columns) < len(wanted):
-        raise ValueError(f"task, worker and label must be three columns; got {', '.join(wanted.values())}")
-    places = find_columns(
-        [columns.get(field, "" if field.lower() in wanted else field) for field in fields], VOTE_COLUMNS
-    )
+    places = find_columns(_renamed(name, fields, given), VOTE_COLUMNS)
     if places is None and (wanted or len(first) != 3 or not all(is_whole(field) for field in fields)):
         raise ValueError(
             f"line 1 of {name} must name the columns {wanted_columns()}; it reads {', '.join(first)[:80]}. Name others "
             "by `task`, `worker` and `label`; wide=True is for a table with a row for each task and a column for each "
             "worker"
         )
+    if places is not None and given["label"] is None:
+        refuse_scored_texts(fields, places["label"])
     return places
+
+
+def _with_joined_column(name: str, lines: list[Line], column: str | None) -> list[Line]:
+    """Return lines with one more column, if `column` names several with commas between: their texts, joined."""
+    fields = [field.strip() for field in lines[0][1]] if lines else []
+    parts = [part.strip() for part in (column or "").split(",")]
+    if column is None or column in fields or len(parts) == 1 or not set(parts) <= set(fields):
+        return lines
+    bad = [
+        f"line {number} has {len(row)} columns, not {len(fields)}" for number, row in lines if len(row) != len(fields)
+    ]
+    refuse_lines(name, bad, "votes")
+    places = [fields.index(part) for part in parts]
+    joined = [(number, [*row, " / ".join(row[place].strip() for place in places)]) for number, row in lines[1:]]
+    return [(lines[0][0], [*lines[0][1], column]), *joined]
+
+
+def _renamed(name: str, fields: Sequence[str], given: Mapping[str, str | None]) -> list[str]:
+    """Return the names of columns, with the usual ones in place of those that the user names for them."""
+    wanted = {column: called for column, called in given.items() if called is not None}
+    for column, called in wanted.items():
+        if called not in fields:
+            raise ValueError(f"{column} must be a column of {name}, one of {', '.join(fields)[:200]}; got {called!r}")
+    columns = {called: column for column, called in wanted.items()}
+    if len(columns) < len(wanted):
+        raise ValueError(f"task, worker and label must be three columns; got {', '.join(wanted.values())}")
+    return [columns.get(field, "" if field.lower() in wanted else field) for field in fields]
+
+
+def _is_wide(lines: Sequence[Line]) -> bool:
+    """Return whether a table can only have a row for each task, named in its first column, and a column a worker.
+
+    Tasks must occur once, and no other column may have a name of those of votes or of known classes. All other columns
+    hold labels, so that at least half of their values must occur in two columns.
+    """
+    (_, header), *rows = lines
+    fields = [field.strip().lower() for field in header]
+    reserved = {*VOTE_COLUMNS["worker"], *VOTE_COLUMNS["label"], *GOLD_COLUMNS["label"]}
+    if len(fields) < 3 or len(set(fields)) < len(fields) or all(map(is_whole, fields)) or reserved & {*fields}:
+        return False
+    if not rows or any(len(row) != len(fields) for _, row in rows):
+        return False
+    tasks, *workers = zip(*(row for _, row in rows), strict=True)
+    columns = Counter(value for cells in workers for value in {cell.strip() for cell in cells if not _is_absent(cell)})
+    n_shared = sum(count > 1 for count in columns.values())
+    return len(set(tasks)) == len(tasks) and n_shared > 0 and 2 * n_shared >= len(columns)
 
 
 def _unpivoted(name: str, lines: Sequence[Line], task: str | None) -> list[Line]:

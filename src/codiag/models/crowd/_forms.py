@@ -21,11 +21,13 @@ from codiag.labels import as_vector
 from codiag.parts import is_dask
 
 VOTE_COLUMNS = {
-    "task": ("task", "item", "question"),
-    "worker": ("worker", "rater", "annotator", "performer"),
-    "label": ("label", "rating", "answer", "response"),
+    "task": ("task", "item", "question", "task_id", "item_id", "question_id", "sample_id", "id"),
+    "worker": ("worker", "rater", "annotator", "performer", "judge", "judge_model", "model"),
+    "label": ("label", "rating", "vote", "verdict", "judgment", "grade", "choice", "answer", "response", "score"),
 }
-"""Names that the columns of votes may have."""
+"""Names that the columns of votes may have; if a table has several, the first counts."""
+TEXTS = ("answer", "response")
+"""Names of columns that hold votes, or the texts that votes are about if there is also a score."""
 GOLD_COLUMNS = {"task": VOTE_COLUMNS["task"], "label": (*VOTE_COLUMNS["label"], "truth", "true_label", "gold", "class")}
 """Names that the columns of known classes may have."""
 GOLD_FORMS = (
@@ -108,6 +110,16 @@ def find_columns(names: Iterable[Any], wanted: Mapping[str, Sequence[str]]) -> d
     return places if min(places.values()) >= 0 else None
 
 
+def refuse_scored_texts(names: Sequence[Any], place: int) -> None:
+    """Raise if the column of votes at this place may hold texts, whose scores are the votes."""
+    given = [str(name).strip().lower() for name in names]
+    if given[place] in TEXTS and "score" in given:
+        raise ValueError(
+            f"votes must be in one column, and both {given[place]} and score may have them; call the right one label, "
+            "or name it by `label` if it is in a file"
+        )
+
+
 def wanted_columns() -> str:
     """Return a list of the names that the columns of votes may have."""
     return "; ".join(f"{name} (or {', '.join(words[1:])})" for name, words in VOTE_COLUMNS.items())
@@ -126,7 +138,8 @@ def _named_columns(table: Any, names: list[Any], library: str | None = None) -> 
         raise ValueError(f"votes must have the columns {wanted_columns()}; got {_listed(names)}. {way_out}")
     if len({str(name).strip().lower() for name in names}) < len(names):
         raise ValueError(f"votes must have columns of different names; got {_listed(names)}")
-    return _of_one_length([_as_column(table[names[place]]) for place in places.values()])
+    refuse_scored_texts(names, places["label"])
+    return of_one_length([as_column(table[names[place]]) for place in places.values()])
 
 
 def _three_columns(votes: Any) -> list[np.ndarray]:
@@ -135,16 +148,17 @@ def _three_columns(votes: Any) -> list[np.ndarray]:
             "votes must be a data frame with the columns task, worker and label, a tuple of three such columns, or a "
             f"matrix of tasks x workers; got {type(votes).__name__}. Files are read by codiag.io.read_votes"
         )
-    return _of_one_length([_as_column(column) for column in votes])
+    return of_one_length([as_column(column) for column in votes])
 
 
-def _of_one_length(columns: list[np.ndarray]) -> list[np.ndarray]:
+def of_one_length(columns: list[np.ndarray], name: str = "task, worker and label") -> list[np.ndarray]:
+    """Return the columns; raise if they are not of one length."""
     if len({column.size for column in columns}) > 1:
-        raise ValueError(f"task, worker and label must be of one length; got {[column.size for column in columns]}")
+        raise ValueError(f"{name} must be of one length; got {[column.size for column in columns]}")
     return columns
 
 
-def _as_column(values: Any, name: str = "task, worker and label") -> np.ndarray:
+def as_column(values: Any, name: str = "task, worker and label") -> np.ndarray:
     """Return a vector with unchanged entries: NumPy would turn mixed lists into strings, and tuples into rows."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise ValueError(f"{name} must be sequences of values; got {values!r:.40}")
@@ -223,7 +237,7 @@ def _series_entries(gold: Any) -> tuple[list[Any] | None, list[Any]]:
 
 
 def _entries_of(column: Any) -> list[Any]:
-    return list(_as_column(column, "tasks and labels of gold").tolist())
+    return list(as_column(column, "tasks and labels of gold").tolist())
 
 
 def is_matrix(votes: Any, missing: Any) -> bool:
@@ -285,7 +299,7 @@ def _may_be_rows(lines: list[Any], missing: Any) -> bool:
 
 def _may_be_columns(lines: list[Any]) -> bool:
     """Return whether all votes have a task and a worker, most pairs of these occur once, and labels recur."""
-    tasks, workers, labels = (_as_column(line) for line in lines)
+    tasks, workers, labels = (as_column(line) for line in lines)
     if np.any(is_missing(tasks)) or np.any(is_missing(workers)):
         return False
     try:
@@ -296,7 +310,7 @@ def _may_be_columns(lines: list[Any]) -> bool:
 
 
 def _different_values(line: Any, missing: Any) -> set[Any]:
-    entries = _as_column(line)
+    entries = as_column(line)
     try:
         return set(entries[~is_missing(entries, missing)].tolist())
     except TypeError:

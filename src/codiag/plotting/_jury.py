@@ -1,0 +1,125 @@
+"""The figure of a jury: which judges think alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from codiag.plotting._style import INK, MUTED, grid_of_axes, shown, tell_without_font
+
+if TYPE_CHECKING:
+    from codiag.models.crowd import DawidSkene
+
+MOST_NAMED, MOST_ACROSS, MOST_WRITTEN = 40, 12, 8
+"""Largest numbers of judges that are named on the left and below, and whose correlations are written into the cells."""
+MOST_LETTERS = 16
+"""Letters of a name that are shown."""
+STRONG = 0.6
+"""Correlation from which a number is written in white."""
+LINE, FRAME = 0.17, 1.5
+"""Height of a row with a name, and of what is above and below the matrix, in inches."""
+
+
+def _by_family(families: np.ndarray) -> np.ndarray:
+    """Return the order of judges by the numbers of their families; those who stand alone, family 0, are last."""
+    return np.argsort(np.where(families == 0, np.max(families, initial=0) + 1, families), kind="stable")
+
+
+def dependence_matrix(model: DawidSkene) -> np.ndarray:
+    """Return ``dependence_`` as an array, also if votes came as a data frame."""
+    return model._dependence.matrix
+
+
+def dependence_height(n_workers: int) -> float:
+    """Return the height in inches at which a figure of this number of judges can be read."""
+    return FRAME + LINE * min(max(n_workers, 8), MOST_NAMED) + (0.6 if n_workers <= MOST_ACROSS else 0.0)
+
+
+def dependence(model: DawidSkene, *, axes: Any = None) -> Any:
+    """Draw which judges think alike: correlations of what they say, beyond what the labels explain.
+
+    Judges are sorted by family, and families are framed. Zero, for judges who are wrong independently of each other, is
+    white; gray are pairs that share too few tasks.
+
+    Parameters
+    ----------
+    model : DawidSkene
+        Fitted to votes.
+    axes : matplotlib axes, optional
+        Axes to draw on; by default a new figure is made.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        It belongs to no window; ``figure.savefig("dependence.png")`` writes it.
+
+    See Also
+    --------
+    codiag.reports.jury_report : A page about judges.
+    codiag.plotting.confusions : The confusion matrices of the judges.
+
+    Examples
+    --------
+    >>> from codiag.models import DawidSkene
+    >>> from codiag.plotting import dependence
+    >>> from codiag.synthetic import crowd_votes, worker_confusions
+    >>> votes = crowd_votes(200, worker_confusions(9, 2, seed=0), seed=1).votes
+    >>> figure = dependence(DawidSkene(random_state=0).fit(votes))
+    >>> figure.axes[0].images[0].get_array().shape
+    (9, 9)
+    """
+    check_is_fitted(model)
+    if not hasattr(model, "effective_votes_"):
+        raise TypeError(f"model must be a DawidSkene; got {type(model).__name__}")
+    families = model.worker_table()["family"]
+    order = _by_family(families)
+    with grid_of_axes(axes, (1, 1), (6.0, dependence_height(order.size))) as (figure, grid):
+        _draw_matrix(grid[0, 0], dependence_matrix(model)[np.ix_(order, order)])
+        _name_judges(grid[0, 0], model.workers_[order].tolist())
+        _frame_families(grid[0, 0], families[order])
+        if axes is None:
+            figure.suptitle("Correlation of judges beyond the labels", fontsize=11, color=INK)
+            tell_without_font(figure, model.workers_.tolist())
+    return figure
+
+
+def _draw_matrix(axis: Any, matrix: np.ndarray) -> None:
+    from matplotlib import colormaps
+
+    image = axis.imshow(
+        matrix,
+        cmap=colormaps["RdBu_r"].with_extremes(bad=MUTED),
+        vmin=-1,
+        vmax=1,
+        aspect="auto",
+        interpolation="nearest",
+    )
+    for row, column in np.ndindex(matrix.shape) if len(matrix) <= MOST_WRITTEN else ():
+        value = matrix[row, column]
+        if row != column and not np.isnan(value):
+            color = "white" if abs(value) > STRONG else INK
+            axis.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=color)
+    bar = axis.figure.colorbar(image, ax=axis, orientation="horizontal", shrink=0.8, aspect=30, pad=0.03)
+    bar.set_ticks([-1, 0, 1], labels=["opposite", "independent", "the same"])
+    bar.ax.tick_params(labelsize=8)
+
+
+def _name_judges(axis: Any, names: list[Any]) -> None:
+    labels = [shown(name, MOST_LETTERS) for name in names]
+    axis.tick_params(length=0, labelsize=8)
+    axis.xaxis.tick_top()
+    axis.spines[:].set_visible(False)
+    for ticks, most, angle in ((axis.set_yticks, MOST_NAMED, 0), (axis.set_xticks, MOST_ACROSS, 90)):
+        named = labels if len(labels) <= most else []
+        ticks(range(len(named)), named, rotation=angle)
+
+
+def _frame_families(axis: Any, families: np.ndarray) -> None:
+    from matplotlib.patches import Rectangle
+
+    for family in np.unique(families[families > 0]):
+        members = np.flatnonzero(families == family)
+        corner, side = members[0] - 0.5, members.size
+        axis.add_patch(Rectangle((corner, corner), side, side, fill=False, edgecolor=INK, linewidth=1.5, clip_on=False))
