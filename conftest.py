@@ -4,8 +4,6 @@ from importlib.util import find_spec
 
 import pytest
 
-
-
 NEEDS = {
     "matplotlib": ["src/codiag/plotting", "src/codiag/reports"],  # their examples draw: the extra 'plot'
     "dask": ["src/codiag/tensors/chunked"],  # the extra 'dask'

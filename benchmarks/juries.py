@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,23 +21,30 @@ SEEDS, GOLD_SEEDS = 20, 5
 FIRST = 1000
 """Seed of the first jury of every cell; smaller ones served to write the program."""
 EVEN, UNEVEN = (3, 3, 3, 3), (12, 4, 2, 2)
+SETTINGS = [(0.2, 2, 1000), (0.2, 4, 1000), (0.6, 2, 1000), (0.6, 4, 300), (0.6, 4, 1000), (0.6, 5, 5000)]
+SETTINGS += [(0.9, 2, 1000), (0.9, 4, 1000)]
+"""What members of a family share, classes and tasks."""
+
+
+def _cell(n_tasks: int, sizes: Sequence[int], n_classes: int, shared: float, **options: Any) -> dict[str, Any]:
+    return {"n_tasks": n_tasks, "sizes": sizes, "n_classes": n_classes, "shared": shared, **options}
+
+
 CELLS: dict[str, dict[str, Any]] = {
-    f"{name}, shared {shared:g}, {k} classes, {n} tasks": {
-        "sizes": sizes, "shared": shared, "n_classes": k, "n_tasks": n
-    }
+    f"{name}, shared {shared:g}, {k} classes, {n} tasks": _cell(n, sizes, k, shared)
     for name, sizes in (("even", EVEN), ("uneven", UNEVEN))
-    for shared, k, n in ((0.2, 2, 1000), (0.2, 4, 1000), (0.6, 2, 1000), (0.6, 4, 300), (0.6, 4, 1000), (0.6, 5, 5000), (0.9, 2, 1000), (0.9, 4, 1000))
-}  # fmt: skip
+    for shared, k, n in SETTINGS
+}
 CELLS |= {
-    "six duplicates and five alone, 4 classes": {"sizes": (6, 1, 1, 1, 1, 1), "shared": 0.95, "n_classes": 4, "n_tasks": 1000},
-    "8, 3, 2 and an outsider, 4 classes": {"sizes": (8, 3, 2), "shared": 0.7, "n_classes": 4, "n_tasks": 1000, "outsider": 0.9},
-    "8, 3, 2 and an outsider, 2 classes": {"sizes": (8, 3, 2), "shared": 0.7, "n_classes": 2, "n_tasks": 1000, "outsider": 0.9},
-    "two families, 8 and 4, 4 classes": {"sizes": (8, 4), "shared": 0.7, "n_classes": 4, "n_tasks": 1000},
-    "twelve alone, 4 classes": {"sizes": (1,) * 12, "shared": 0.0, "n_classes": 4, "n_tasks": 1000},
-    "grades 0-3, 10, 5, 3, 2": {"sizes": (10, 5, 3, 2), "shared": 0.5, "n_classes": 4, "n_tasks": 1000, "ordered": True},
-    "grades 0-3, eight families of 2": {"sizes": (2,) * 8, "shared": 0.5, "n_classes": 4, "n_tasks": 1000, "ordered": True},
-    "grades 1-5, 10, 5, 3, 2 and an outsider": {"sizes": (10, 5, 3, 2), "shared": 0.8, "n_classes": 5, "n_tasks": 3000, "ordered": True, "outsider": 0.8},
-}  # fmt: skip
+    "six duplicates and five alone, 4 classes": _cell(1000, (6, 1, 1, 1, 1, 1), 4, 0.95),
+    "8, 3, 2 and an outsider, 4 classes": _cell(1000, (8, 3, 2), 4, 0.7, outsider=0.9),
+    "8, 3, 2 and an outsider, 2 classes": _cell(1000, (8, 3, 2), 2, 0.7, outsider=0.9),
+    "two families, 8 and 4, 4 classes": _cell(1000, (8, 4), 4, 0.7),
+    "twelve alone, 4 classes": _cell(1000, (1,) * 12, 4, 0.0),
+    "grades 0-3, 10, 5, 3, 2": _cell(1000, (10, 5, 3, 2), 4, 0.5, ordered=True),
+    "grades 0-3, eight families of 2": _cell(1000, (2,) * 8, 4, 0.5, ordered=True),
+    "grades 1-5, 10, 5, 3, 2 and an outsider": _cell(3000, (10, 5, 3, 2), 5, 0.8, ordered=True, outsider=0.8),
+}
 
 
 def majority(crowd: Crowd, k: int) -> np.ndarray:
@@ -81,8 +88,8 @@ def panels() -> str:
     head = ("jury", "majority", "independent", "codiag", "gain", "calibration", "covered", "votes", "families")
     return (
         f"## Juries that think alike\nMeans over {SEEDS} juries of `synthetic.jury_votes`: accuracy in per cent of the "
-        "majority, of `DawidSkene(families='none')` and of `DawidSkene()`; calibration error; share of the 90 % intervals "
-        "that hold the accuracy of a judge; effective votes; families found.\n\n" + table(head, rows)
+        "majority, of `DawidSkene(families='none')` and of `DawidSkene()`; calibration error; share of the 90 % "
+        "intervals that hold the accuracy of a judge; effective votes; families found.\n\n" + table(head, rows)
     )
 
 
@@ -118,9 +125,10 @@ def gold() -> str:
             rows.append((name, n_gold, *(f"{mean:.1f}" for mean in means), f"{means[-1] - max(means[:3]):+.1f}"))
     head = ("jury", "known", "majority", "best judge", "naive Bayes", "codiag without", "codiag", "to the best")
     return (
-        f"## Juries with known classes\nAccuracy in per cent on the other tasks, means over {GOLD_SEEDS} juries: the majority, "
-        "the judge who is best on the known classes, naive Bayes by confusion matrices from these, `DawidSkene()` without "
-        "and with them, and the difference to the best of the first three.\n\n" + table(head, rows)
+        f"## Juries with known classes\nAccuracy in per cent on the other tasks, means over {GOLD_SEEDS} juries: the "
+        "majority, the judge who is best on the known classes, naive Bayes by confusion matrices from these, "
+        "`DawidSkene()` without and with them, and the difference to the best of the first three.\n\n"
+        + table(head, rows)
     )
 
 

@@ -248,12 +248,10 @@ def test_judge_names_invalid_votes_and_sets_them_aside(jury_file, tmp_path):
     words = " ".join(result.stderr.split())
     assert "1 of 2101 votes are invalid and set aside: 'I cannot say [red]' (1)" in words
     assert "I cannot" not in result.stdout
-    with pytest.warns(UserWarning, match="do not separate 3 classes"):
-        kept = apart.invoke(app, ["judge", str(jury_file), "--out", "-", "--least-share", "0"])
+    kept = apart.invoke(app, ["judge", str(jury_file), "--out", "-", "--least-share", "0"])
     assert "p(I cannot say [red])" in kept.stdout
     (tmp_path / "gold.csv").write_text("task,label\n0,I cannot say [red]\n")
-    with pytest.warns(UserWarning, match="do not separate 3 classes"):
-        known = apart.invoke(app, ["judge", str(jury_file), "--out", "-", "--gold", str(tmp_path / "gold.csv")])
+    known = apart.invoke(app, ["judge", str(jury_file), "--out", "-", "--gold", str(tmp_path / "gold.csv")])
     assert next(csv.DictReader(known.stdout.splitlines()))["label"] == "I cannot say [red]"
 
 

@@ -99,23 +99,38 @@ def family_evidence(votes: Votes, family: np.ndarray) -> float:
     matrices = np.concatenate([cells.own + cells.followed, cells.answers])
     pooled = np.sum(matrices, axis=0) + 1
     pooled /= pooled.sum(axis=0)
-    price = max(_marginal(matrices, strength * pooled) for strength in STRENGTHS)
+    price = max(_price(matrices, strength * pooled) for strength in STRENGTHS)
     follows = np.stack([part.sum(axis=(1, 2))[family >= 0] for part in (cells.followed, cells.own)], axis=1)
-    price += _marginal(follows, np.array([0.5, 0.5]))
+    price += float(np.sum(_log_average(follows, np.array([0.5, 0.5])) - _log_largest(follows)))
     choices = gammaln(n_workers + 1) - gammaln(sizes + 1) - gammaln(n_workers - sizes + 1)
     return run.log_likelihood + price - float(np.sum(choices))
 
 
-def _marginal(counts: np.ndarray, alpha: np.ndarray) -> float:
-    """Return how much less probable counts along axis 1 are on average than with their own frequencies.
+def _price(matrices: np.ndarray, alpha: np.ndarray) -> float:
+    """Return how much less probable votes (workers, given, true) are on average than with their own frequencies.
 
-    The average is over probabilities that have a Dirichlet distribution with these parameters.
+    With equal chances, the matrix of a worker has columns with Dirichlet distributions of these parameters, or one
+    accuracy with the Beta distribution that they have together, and uniform wrong labels.
     """
-    totals = counts.sum(axis=1, keepdims=True)
-    prior = np.broadcast_to(alpha, counts.shape)
-    averages = np.sum(gammaln(counts + prior) - gammaln(prior), axis=1, keepdims=True)
-    averages += gammaln(prior.sum(axis=1, keepdims=True)) - gammaln(prior.sum(axis=1, keepdims=True) + totals)
-    return float(np.sum(averages) - np.sum(xlogy(counts, counts / np.maximum(totals, 1e-300))))
+    k = alpha.shape[0]
+    right, total = np.einsum("wcc->w", matrices), matrices.sum(axis=(1, 2))
+    both = np.array([np.trace(alpha), alpha.sum() - np.trace(alpha)]) / k
+    coins = _log_average(np.stack([right, total - right], axis=1), both) - (total - right) * np.log(max(k - 1, 1))
+    columns = _log_average(matrices, alpha).sum(axis=1)
+    largest = _log_largest(matrices).sum(axis=1)
+    return float(np.sum(np.logaddexp(columns, coins) - np.log(2) - largest))
+
+
+def _log_average(counts: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """Return the log-probability of counts along axis 1, on average over a Dirichlet distribution."""
+    prior = np.broadcast_to(alpha if counts.ndim == 2 else alpha[None], counts.shape)
+    totals, added = counts.sum(axis=1), prior.sum(axis=1)
+    return np.sum(gammaln(counts + prior) - gammaln(prior), axis=1) + gammaln(added) - gammaln(added + totals)
+
+
+def _log_largest(counts: np.ndarray) -> np.ndarray:
+    """Return the log-probability of counts along axis 1 with their own frequencies."""
+    return np.sum(xlogy(counts, counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)), axis=1)
 
 
 def family_shares(votes: Votes, family: np.ndarray) -> np.ndarray:
@@ -160,7 +175,10 @@ def sample_tasks(votes: Votes, rng: np.random.Generator) -> Votes:
 
 
 def _partitions(pairs: Correlations, workers: np.ndarray, n_workers: int) -> Iterator[np.ndarray]:
-    """Yield the family of each worker, from nobody in a family to all of these in one, by average linkage."""
+    """Yield the family of each worker, from nobody in a family to all of these in one, by average linkage.
+
+    All workers in one family are left out: its answer would be the truth.
+    """
     distances = 1 - np.nan_to_num(pairs.matrix(n_workers)[np.ix_(workers, workers)], nan=-1.0)
     np.fill_diagonal(distances, 0.0)
     group = np.arange(workers.size)
@@ -171,4 +189,5 @@ def _partitions(pairs: Correlations, workers: np.ndarray, n_workers: int) -> Ite
         _, numbers = np.unique(group, return_inverse=True)
         family = family.copy()
         family[workers] = np.where(group >= workers.size, numbers - np.sum(np.unique(group) < workers.size), -1)
-        yield family
+        if np.any(family != 0):
+            yield family

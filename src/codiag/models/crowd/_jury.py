@@ -33,7 +33,7 @@ from codiag.models.crowd._labelers import (
     OrderedLabeler,
     fitted_powers,
 )
-from codiag.models.crowd._ordered import run_ordered
+from codiag.models.crowd._ordered import may_be_ordered, run_ordered
 from codiag.models.crowd._votes import Votes
 
 HIDDEN = 0.1
@@ -178,15 +178,6 @@ def is_order_better(votes: Votes, family: np.ndarray, rng: np.random.Generator) 
     ]
     scores = [float(np.sum(np.log(np.maximum(each, 1e-12)))) for each in chances]
     return scores[1] > scores[0]
-
-
-def may_be_ordered(classes: np.ndarray) -> bool:
-    """Return whether classes are three numbers or more, which may be grades."""
-    try:
-        numbers = np.array([float(str(name)) for name in classes.tolist()])
-    except ValueError:
-        return False
-    return numbers.size > 2 and bool(np.all(np.diff(numbers) > 0))
 
 
 def _majority(votes: Votes, family: np.ndarray, dependence: Dependence) -> MajorityLabeler:

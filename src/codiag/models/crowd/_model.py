@@ -15,7 +15,7 @@ from codiag._progress import progress_if
 from codiag.methods import Method, as_method
 from codiag.models.crowd._dependence import Dependence, measure_dependence
 from codiag.models.crowd._em import CrowdPrior, Prior, Run, Start, as_prior, expect, run_em, run_with_estimated_prior
-from codiag.models.crowd._families import as_families, family_shares, find_families
+from codiag.models.crowd._families import TOL, as_families, family_shares, find_families
 from codiag.models.crowd._jury import Jury, label_jury, model_spread, workers_of
 from codiag.models.crowd._starts import (
     as_groups,
@@ -77,6 +77,9 @@ class DawidSkene(CrowdTables, Model):
     ordered : "auto" or bool
         Whether classes are grades, in sorted order, that workers give by thresholds on a quality. By default this is
         decided by held-out votes, if workers are in families and classes are three numbers or more.
+    decision : {"mode", "mean"}
+        The label of a task: the most probable class, or, for grades, the class nearest to the mean of the grades by
+        their probabilities, which does not jump where two grades are as probable.
     method : Method or str, optional
         How moments are factorized; by default by joint diagonalization alone.
     n_partitions : int
@@ -187,6 +190,7 @@ class DawidSkene(CrowdTables, Model):
         one_coin: bool = False,
         families: str | Mapping[Any, Any] | Sequence[Any] = "auto",
         ordered: bool | str = "auto",
+        decision: str = "mode",
         method: Method | str | None = None,
         n_partitions: int = 20,
         groups: ArrayLike | None = None,
@@ -202,6 +206,7 @@ class DawidSkene(CrowdTables, Model):
         self.one_coin = one_coin
         self.families = families
         self.ordered = ordered
+        self.decision = decision
         self.method = method
         self.n_partitions = n_partitions
         self.groups = groups
@@ -306,9 +311,9 @@ class DawidSkene(CrowdTables, Model):
         spread = np.full_like(run.model.confusions, np.nan) if start.spread is None else start.spread[:, original]
         self._keep(given, run, uncertainty, spread)
         self.diagnostics_ = replace(start.diagnostics, em_rounds=len(run.history), converged=run.converged)
-        if jury is not None and jury.reason is not None:
+        if jury is not None:
             self.diagnostics_ = replace(self.diagnostics_, reason=jury.reason)
-        return (*warnings_for(votes), *self._warnings(start, run), *_jury_warnings(jury))
+        return (*warnings_for(votes), *self._warnings(start, run, jury))
 
     def fit_predict(self, X: Any, y: Any = None, *, gold: Any = None) -> Any:  # noqa: N803
         """Return the label of every task.
@@ -427,7 +432,7 @@ class DawidSkene(CrowdTables, Model):
         (100,)
         """
         votes, classes = self._expect(X)
-        return Tables(votes).series(self.classes_[np.argmax(classes, axis=1)], "agg_label", votes.tasks, "task")
+        return Tables(votes).series(self.classes_[self._decided(classes)], "agg_label", votes.tasks, "task")
 
     def _expect(self, X: Any) -> tuple[Votes, np.ndarray]:  # noqa: N803
         check_is_fitted(self)
@@ -473,6 +478,8 @@ class DawidSkene(CrowdTables, Model):
                 f"pooling must be 0 if smoothing is 'estimated', which already learns from all workers; got "
                 f"{self.pooling}. Give the number of votes to add, smoothing=1.0"
             )
+        if self.decision not in ("mode", "mean"):
+            raise ValueError(f"decision must be 'mode' or 'mean'; got {self.decision!r}")
         for name, words in (("init", ("moments", "majority")), ("prior", ("estimated", "uniform"))):
             value = getattr(self, name)
             if isinstance(value, str) and value not in words:
@@ -516,9 +523,10 @@ class DawidSkene(CrowdTables, Model):
             groups = as_groups(votes, None, self.n_partitions, self.random_state, family)
             moments = start_from_moments(votes, groups, self._method(), self.random_state, prior)
             starts += [] if moments.diagnostics.reason else [moments.classes]
-        ordered = None if isinstance(self.ordered, str) else self.ordered
+        ordered = None if isinstance(self.ordered, str) and not self.one_coin else self.ordered is True
+        tol = max(self.tol, TOL) if self.tol > 0 else 0.0
         return label_jury(
-            votes, family, starts, prior, ordered=ordered, max_iter=max(self.max_iter, 1), tol=self.tol, rng=rng
+            votes, family, starts, prior, ordered=ordered, max_iter=max(self.max_iter, 1), tol=tol, rng=rng
         )
 
     def _method(self) -> Method | None:
@@ -538,14 +546,19 @@ class DawidSkene(CrowdTables, Model):
             return information_uncertainty(votes, run, prior)
         return sample_uncertainty(votes, run, workers, prior.shares, rng, is_fixed=is_fixed)
 
-    def _warnings(self, start: Start, run: Run) -> Iterator[Warning]:
+    def _warnings(self, start: Start, run: Run, jury: Jury | None) -> Iterator[Warning]:
         reason = start.diagnostics.reason
-        if reason is not None:
+        if reason is not None and jury is None:
             yield UserWarning(f"moments do not determine this crowd: {reason}; started from the majority vote instead")
         if self.max_iter > 0 and self.tol > 0 and not run.converged:
             yield ConvergenceWarning(
                 f"expectation maximization did not converge in max_iter={self.max_iter} steps: the objective still "
                 f"rises by more than tol={self.tol:g} per vote; allow more steps, or set tol=0 for exactly this number"
+            )
+        if jury is not None and jury.reason is not None:
+            yield UserWarning(
+                f"{jury.reason}: labels are those of the majority. Votes of workers of another kind, or known classes "
+                "of some tasks (gold), would help"
             )
 
     def _keep(self, votes: Votes, run: Run, uncertainty: Uncertainty, spread: np.ndarray) -> None:
@@ -558,7 +571,7 @@ class DawidSkene(CrowdTables, Model):
         self._votes_of_tasks = np.bincount(votes.task, minlength=tasks.size)
         self._accuracy = accuracy, accuracy_errors, intervals
         self.tasks_, self.workers_, self.classes_ = tasks, workers, classes
-        self.labels_ = tables.series(classes[np.argmax(run.classes, axis=1)], "agg_label", tasks, "task")
+        self.labels_ = tables.series(classes[self._decided(run.classes)], "agg_label", tasks, "task")
         self.probas_ = tables.by_class(run.classes)
         self.confusion_ = tables.confusions(run.model.confusions)
         self.confusion_matrices_ = np.swapaxes(run.model.confusions, 1, 2)
@@ -574,14 +587,6 @@ class DawidSkene(CrowdTables, Model):
         self.effective_votes_ = self._dependence.votes
         self.effective_votes_interval_ = self._dependence.interval
         self.loss_history_, self.log_likelihood_ = run.history, run.log_likelihood
-
-
-def _jury_warnings(jury: Jury | None) -> Iterator[Warning]:
-    if jury is not None and jury.reason is not None:
-        yield UserWarning(
-            f"{jury.reason}: labels are those of the majority. Votes of workers of another kind, or known classes of "
-            "some tasks (gold), would help"
-        )
 
 
 def _one_of(y: Any, gold: Any) -> Any:

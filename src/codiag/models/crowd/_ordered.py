@@ -32,6 +32,15 @@ LEAST = 1e-9
 """Least probability of a vote."""
 
 
+def may_be_ordered(classes: np.ndarray) -> bool:
+    """Return whether classes are three numbers or more, which may be grades."""
+    try:
+        numbers = np.array([float(str(name)) for name in classes.tolist()])
+    except ValueError:
+        return False
+    return numbers.size > 2 and bool(np.all(np.diff(numbers) > 0))
+
+
 def _normal_weights(grid: np.ndarray) -> np.ndarray:
     weights = np.exp(-(grid**2) / 2)
     return weights / weights.sum()

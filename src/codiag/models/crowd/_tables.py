@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from codiag._checks import as_number
 from codiag.models.crowd._dependence import Dependence
 from codiag.models.crowd._em import Run
+from codiag.models.crowd._ordered import may_be_ordered
 from codiag.models.crowd._votes import Votes
 
 
@@ -82,6 +83,7 @@ class Tables:
 class CrowdTables:
     """The tables of a fitted crowd: labels, uncertain tasks, workers, and families of workers."""
 
+    decision: str
     tasks_: np.ndarray
     workers_: np.ndarray
     classes_: np.ndarray
@@ -115,11 +117,18 @@ class CrowdTables:
         """
         check_is_fitted(self)
         classes = self._run.classes
-        labels = self.classes_[np.argmax(classes, axis=1)]
-        columns = {"task": self.tasks_, "label": labels, "probability": np.max(classes, axis=1)}
+        places = self._decided(classes)
+        columns = {"task": self.tasks_, "label": self.classes_[places]}
+        columns["probability"] = classes[np.arange(places.size), places]
         return columns | {
             f"p({name})": column for name, column in zip(class_names(self.classes_), classes.T, strict=True)
         }
+
+    def _decided(self, classes: np.ndarray) -> np.ndarray:
+        """Return the index of the label of every task, from the probabilities of the classes (tasks, classes)."""
+        if self.decision == "mode":
+            return np.argmax(classes, axis=1)
+        return np.rint(classes @ np.arange(classes.shape[1])).astype(np.int64)
 
     def doubt_table(self, n_tasks: int | None = None) -> dict[str, np.ndarray]:
         """Return the tasks with the least certain labels, for which further votes are most useful, as columns.
@@ -160,7 +169,8 @@ class CrowdTables:
         -------
         dict of arrays of shape (n_workers,)
             Worker, votes, accuracy, its standard error and interval, the number of the family, 0 for none, the mean
-            weight that a vote carried, and all entries of the confusion matrices.
+            weight that a vote carried, the probability to be at most one grade from the class if classes are three
+            numbers or more, and all entries of the confusion matrices.
 
         See Also
         --------
@@ -181,9 +191,13 @@ class CrowdTables:
         columns = {"worker": self.workers_, "votes": self._votes_of_workers, "accuracy": accuracy}
         columns |= {"standard_error": errors, "low": intervals[:, 0], "high": intervals[:, 1]}
         columns |= {"family": self._family + 1, "weight": self._dependence.weights}
+        confusions, shares = self._run.model
+        if may_be_ordered(self.classes_):
+            near = np.abs(np.subtract.outer(np.arange(shares.size), np.arange(shares.size))) <= 1
+            columns["within_one"] = np.einsum("wlc,lc,c->w", confusions, near, shares)
         names = class_names(self.classes_)
         return columns | {
-            f"p({given}|{true})": self._run.model.confusions[:, row, column]
+            f"p({given}|{true})": confusions[:, row, column]
             for column, true in enumerate(names)
             for row, given in enumerate(names)
         }
