@@ -6,7 +6,6 @@ import csv
 import html
 import re
 import sys
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np

@@ -86,9 +86,8 @@ def label_jury(
     n_views = dependence.within.size + int(np.sum(family < 0))
     if max(n_views, dependence.votes) < FEWEST_VIEWS or dependence.votes < FEWEST_VOTES:
         majority = _majority(own, family, dependence)
-        jury = jury._replace(
-            labeler=majority, classes=majority.classes(own), reason=_reason(votes, n_views, dependence)
-        )
+        reason = _reason(votes, n_views, dependence)
+        jury = jury._replace(labeler=majority, classes=majority.classes(own), converged=True, reason=reason)
     if known >= ENOUGH_GOLD:
         jury = _mixed(votes, family, jury, _majority(own, family, dependence), rng)
     return jury, dependence
