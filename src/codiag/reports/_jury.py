@@ -24,8 +24,8 @@ INDEPENDENT = "No two judges think alike: each is wrong in its own way."
 NOTICEABLE = 0.03
 """Position bias below which there is no advice, however certain it is."""
 ITEMS = (
-    "The items whose labels are least certain, with the most probable label and the next. A person's time is best "
-    "spent on these."
+    "The items whose labels are least certain, with the most probable label and the next; the file that --out, or "
+    "doubt_table() in Python, gives has all of them. After labels of random items, a person's time is best spent here."
 )
 PAIRS = (
     "Items are pairs of answers, shown in both orders. The vote of a judge is the answer that it prefers in both, and "
@@ -113,7 +113,8 @@ def _summary(model: DawidSkene, judges: dict[str, np.ndarray], certainty: np.nda
         f"{worth_of(model)} Judges who make the same mistakes count less than judges who make their own.",
         f"Most often right is {judges['worker'][best]}, by these votes on {_interval(judges, best)} of the items.",
         *(families_in_words(model, MOST_NAMES)[:MOST_NAMES] or [INDEPENDENT]),
-        f"The labels have a mean certainty of {np.mean(certainty):.2f}. "
+        f"The labels have a mean certainty of {np.mean(certainty):.2f}, which supposes that the judges are not all "
+        "wrong in the same way. "
         + (
             f"{doubtful:,} of {certainty.size:,} are below {DOUBTFUL}; a person should look at these."
             if doubtful
@@ -139,13 +140,13 @@ def _trust(model: DawidSkene, judges: dict[str, np.ndarray]) -> str:
         "votes": judges["votes"].tolist(),
         "right": [f"{value:.3f}" for value in judges["accuracy"]],
         "90 % interval": [f"{low:.3f} to {high:.3f}" for low, high in zip(judges["low"], judges["high"], strict=True)],
-        "weight of a vote": [f"{value:.2f}" for value in judges["weight"]],
+        "independence of a vote": [f"{value:.2f}" for value in judges["weight"]],
         "family": ["alone" if value == 0 else str(value) for value in judges["family"]],
     }
     reading = (
         "Right is the share of items on which a judge gives the right label, as estimated from all votes, with an "
-        "interval that holds it in 90 % of cases. A vote of weight 1 counts like that of an independent judge; votes "
-        "of judges who think alike share their weight."
+        "interval that holds it in 90 % of cases. Independence is not accuracy: a vote of 1 is one that nobody else "
+        "repeats, right or wrong, and votes of judges who think alike share it. Labels follow from both."
     )
     if "position_bias" in judges:
         columns["position bias"] = [
@@ -182,8 +183,8 @@ def _alike(model: DawidSkene, judges: dict[str, np.ndarray]) -> str:
         words = "Matrix of the correlations of judges beyond the labels, with frames around judges who think alike"
         caption = (
             "Do two judges make the same mistakes? Red: more often than by chance; always on the diagonal, where a "
-            "judge meets itself. Blue: less often. Gray: they share too few items. Frames are around families of "
-            "judges who think alike."
+            "judge meets itself. Pale: as often. Blue: less often. Gray: they share too few items to tell. Frames are "
+            "around families of judges who think alike. A correlation of 0 is none, 1 is the same votes."
         )
         figure = panels(grid, [words], caption)
     return sentences(families_in_words(model), INDEPENDENT) + figure
@@ -197,7 +198,8 @@ def _voices(model: DawidSkene, judges: dict[str, np.ndarray]) -> list[str]:
         names = judges["worker"][[*best, *np.flatnonzero(judges["family"] == 0)]].tolist()
         lines.append(
             f"There are {len(names)} different voices: families, and judges who stand alone. The smallest jury that "
-            f"has them all is the best judge of each family and all who stand alone: {in_words(names, MOST_DRAWN)}."
+            f"has them all is the best judge of each family and all who stand alone: {in_words(names, MOST_DRAWN)}. "
+            "The other members of a family add what they do not have in common with it."
         )
     lines.append("More judges that resemble those of a family add little; a judge unlike all others adds most.")
     return lines
@@ -205,16 +207,13 @@ def _voices(model: DawidSkene, judges: dict[str, np.ndarray]) -> list[str]:
 
 def _certainties(model: DawidSkene, certainty: np.ndarray, votes: Any, gold: Any) -> str:
     mean = float(np.mean(certainty))
-    claim = (
-        f"The mean certainty of a label is {mean:.2f}: if certainties are right, so are {100 * mean:.0f} % of the "
-        "labels."
-    )
+    claim = f"The mean certainty of a label is {mean:.2f}: about {100 * mean:.0f} % of the labels should be right."
     calibration = None if gold is None else held_out_calibration(model, votes, gold)
     if calibration is None:
         few = "Too few labels are known" if gold is not None else "No labels are known"
-        return sentences([claim, f"{few}, and votes alone cannot show whether that is so."]) + _certainty_panel(
-            certainty
-        )
+        return sentences(
+            [claim, f"{few}, and votes alone cannot show whether they are: known labels can."]
+        ) + _certainty_panel(certainty)
     rows = [
         (f"{low:.2f} to {high:.2f}", n_tasks, f"{claimed:.3f}", f"{right:.3f}")
         for low, high, n_tasks, claimed, right in zip(*calibration.values(), strict=True)
@@ -253,8 +252,9 @@ def _advice(model: DawidSkene, judges: dict[str, np.ndarray], gold: Any) -> list
         advice.append("Other judges in place of some in the largest family: judges unlike all others add most.")
     if gold is None:
         advice.append(
-            "Known labels: a person's labels of about a hundred items, drawn at random, show which judges are right, "
-            "and whether certainties are. Judges who are all wrong in the same way cannot be recognized otherwise."
+            "Known labels, first of all: a person's labels of about a hundred items, drawn at random, show which judges "
+            "are right, and whether certainties are. Judges who are all wrong in the same way cannot be recognized "
+            "otherwise. Then the items below, one by one."
         )
     if "position_bias" in judges:
         biased = np.flatnonzero(
