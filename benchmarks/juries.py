@@ -13,8 +13,7 @@ import numpy as np
 
 from benchmarks.measure import run_parts, table
 from codiag.models import DawidSkene
-from codiag.synthetic import jury_votes
-from codiag.synthetic._latent_variables import Crowd
+from codiag.synthetic import Crowd, jury_votes
 
 SEEDS, GOLD_SEEDS = 20, 5
 """Juries of every cell, without and with known classes."""

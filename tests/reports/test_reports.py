@@ -272,8 +272,8 @@ def test_a_jury_without_known_labels_is_not_said_to_be_checked(jury):
     model, votes, _ = jury
     plain = jury_report(DawidSkene(random_state=0).fit(votes))
     words = " ".join(html.unescape(re.sub("<[^>]+>", " ", plain)).split())
-    assert "No labels are known, and votes alone cannot show whether that is so." in words
-    assert "Known labels: a person's labels of about a hundred items" in words
+    assert "No labels are known, and votes alone cannot show whether they are: known labels can." in words
+    assert "Known labels, first of all: a person's labels of about a hundred items" in words
     assert "share right" not in plain
     with pytest.raises(ValueError, match="votes must be given with gold"):
         jury_report(model, gold={0: "bad"})

@@ -252,9 +252,9 @@ def _advice(model: DawidSkene, judges: dict[str, np.ndarray], gold: Any) -> list
         advice.append("Other judges in place of some in the largest family: judges unlike all others add most.")
     if gold is None:
         advice.append(
-            "Known labels, first of all: a person's labels of about a hundred items, drawn at random, show which judges "
-            "are right, and whether certainties are. Judges who are all wrong in the same way cannot be recognized "
-            "otherwise. Then the items below, one by one."
+            "Known labels, first of all: a person's labels of about a hundred items, drawn at random, show which "
+            "judges are right, and whether certainties are. Judges who are all wrong in the same way cannot be "
+            "recognized otherwise. Then the items below, one by one."
         )
     if "position_bias" in judges:
         biased = np.flatnonzero(

@@ -15,7 +15,7 @@ from ..invariants import Problems, finite, has_shape
 
 NAMES = ("orthonormal_factor", "unit_factor", "mild_factor", "matrix_stack", "projection_stack", "noisy_tensor",
          "nonorthogonal_model", "orthogonal_model", "paper_tensor", "unit_noise", "operator_norm", "worker_confusions",
-         "crowd_votes", "mixed_membership_graph", "fluorescence")  # fmt: skip
+         "crowd_votes", "jury_votes", "mixed_membership_graph", "fluorescence")  # fmt: skip
 
 
 def _shaped(shape: tuple[int, ...], part: str = "") -> Check:
@@ -66,6 +66,8 @@ def _others(rng: np.random.Generator, size: int, k: int, seed: int) -> list[tupl
     stack = {"factor": factor, "n_matrices": n, "noise": choose(rng, 0.0, 0.1), "seed": seed}
     projected = {"factor": factor, "weights": rng.uniform(0.5, 2, k), "n_projections": n, "noise": 0.1, "seed": seed}
     votes = {"n_tasks": n, "confusions": confusions, "density": choose(rng, 0.5, 1.0), "seed": seed}
+    jury = {"n_tasks": n, "sizes": [workers, 1], "n_classes": classes, "seed": seed}
+    jury |= {"shared": choose(rng, 0.0, 0.5, 1.0), "ordered": choose(rng, True, False)}
     crowd = {"n_workers": workers, "n_classes": classes, "adversarial": choose(rng, 0.0, 0.5), "seed": seed}
     return [
         ("orthonormal_factor", {"size": size, "rank": k, "seed": seed}, _shaped((size, k))),
@@ -75,6 +77,7 @@ def _others(rng: np.random.Generator, size: int, k: int, seed: int) -> list[tupl
         ("projection_stack", projected, _shaped((n, size, size), "matrices")),
         ("worker_confusions", crowd, _shaped((workers, classes, classes))),
         ("crowd_votes", votes, _shaped((n,), "truth")),
+        ("jury_votes", jury, _shaped((n,), "truth")),
         ("mixed_membership_graph", graph, _shaped((graph["n"], k), "memberships")),
     ]
 

@@ -9,12 +9,23 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from codiag.models import DawidSkene
-from codiag.models.crowd import as_votes, expect, random_groups
-from codiag.models.crowd._dependence import correlations, given_classes, vote_weights
-from codiag.models.crowd._em import CrowdModel
-from codiag.models.crowd._families import PLAIN, family_evidence, family_shares
-from codiag.models.crowd._family_model import FamilyModel, expect_families, families_of, run_families
-from codiag.models.crowd._labelers import fitted_powers
+from codiag.models.crowd import (
+    PLAIN,
+    CrowdModel,
+    FamilyModel,
+    as_votes,
+    correlations,
+    expect,
+    expect_families,
+    families_of,
+    family_evidence,
+    family_shares,
+    fitted_powers,
+    given_classes,
+    random_groups,
+    run_families,
+    vote_weights,
+)
 from codiag.synthetic import crowd_votes, jury_votes, worker_confusions
 
 

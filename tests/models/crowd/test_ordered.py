@@ -8,10 +8,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
 from codiag.models import DawidSkene
-from codiag.models.crowd import as_votes
-from codiag.models.crowd._jury import is_order_better
-from codiag.models.crowd._labelers import OrderedLabeler
-from codiag.models.crowd._ordered import QUALITY, OrderedModel, may_be_ordered, run_ordered
+from codiag.models.crowd import (
+    QUALITY,
+    OrderedLabeler,
+    OrderedModel,
+    as_votes,
+    is_order_better,
+    may_be_ordered,
+    run_ordered,
+)
 from codiag.synthetic import jury_votes
 
 

@@ -1,6 +1,7 @@
 """Labels from the votes of a crowd."""
 
 from codiag.models.crowd._calibration import held_out_calibration
+from codiag.models.crowd._dependence import correlations, given_classes, vote_weights
 from codiag.models.crowd._em import (
     SKILL,
     CrowdModel,
@@ -14,10 +15,15 @@ from codiag.models.crowd._em import (
     one_coin,
     run_with_estimated_prior,
 )
+from codiag.models.crowd._families import PLAIN, family_evidence, family_shares
+from codiag.models.crowd._family_model import FamilyModel, expect_families, families_of, run_families
 from codiag.models.crowd._files import pairs_in, read_gold, votes_in
 from codiag.models.crowd._forms import wanted_columns
 from codiag.models.crowd._invalid import ValidVotes, valid_votes
+from codiag.models.crowd._jury import is_order_better
+from codiag.models.crowd._labelers import OrderedLabeler, fitted_powers
 from codiag.models.crowd._model import DawidSkene
+from codiag.models.crowd._ordered import QUALITY, OrderedModel, may_be_ordered, run_ordered
 from codiag.models.crowd._preferences import Preferences, preference_votes, with_position_bias
 from codiag.models.crowd._starts import estimate_crowd, random_groups, start_from_majority
 from codiag.models.crowd._tables import Tables, class_names
