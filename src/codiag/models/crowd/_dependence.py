@@ -3,7 +3,8 @@ r"""What workers have in common beyond the classes: correlations of their votes,
 A vote of worker i on task t is a vector with a one at its label. From it the distribution that is expected of this
 worker is subtracted: that of all votes of the worker, or, if the class is known, the column of the confusion matrix.
 The correlation of two workers is the sum of products of what remains over the tasks they share, divided by the
-geometric mean of the sums of squares. Given the classes it is zero for workers who vote independently, and
+geometric mean of the sums of expected squares; squares as they are would be small where all votes happen to be right,
+and correlations of few tasks too large. Given the classes it is zero for workers who vote independently, and
 :math:`\rho^2` for two who follow a common answer with probability :math:`\rho`.
 
 A vote carries the weight :math:`1 / \sum_j r_{ij}` over the votes j on the same task, with :math:`r_{ii} = 1`. The sum
@@ -72,19 +73,21 @@ def correlations(votes: Votes, expected: np.ndarray, weights: np.ndarray | None 
     votes, expected = _sampled(votes, expected)
     n_tasks, n_workers, k = votes.tasks.size, votes.workers.size, votes.classes.size
     remainder = (votes.label[:, None] == np.arange(k)) - expected
+    variances = 1 - np.sum(expected**2, axis=1)
     if weights is not None:
         remainder *= np.sqrt(weights[votes.task])[:, None]
+        variances *= weights[votes.task]
     rows, columns = np.repeat(votes.worker, k), (votes.task[:, None] * k + np.arange(k)).ravel()
     remainders = sparse.csr_array((remainder.ravel(), (rows, columns)), shape=(n_workers, n_tasks * k))
     places = votes.worker, votes.task
     present = sparse.csr_array((np.ones(votes.label.size), places), shape=(n_workers, n_tasks))
     present.data[:] = 1
-    squares = sparse.csr_array((np.sum(remainder**2, axis=1), places), shape=(n_workers, n_tasks))
+    squares = sparse.csr_array((variances, places), shape=(n_workers, n_tasks))
     first, second, shared = _pairs(_products(present, present))
     norms = _products(squares, present)
     products = _entries(_products(remainders, remainders), first, second)
     values = products / np.sqrt(np.maximum(_entries(norms, first, second) * _entries(norms, second, first), 1e-300))
-    return Correlations(first, second, values, shared)
+    return Correlations(first, second, np.clip(values, -1, 1), shared)
 
 
 def _products(left: sparse.csr_array, right: sparse.csr_array) -> np.ndarray | sparse.csr_array:
