@@ -145,10 +145,12 @@ class DenseEntries(Entries):
 
     def gauss_newton_product(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
         xp = array_namespace(self._weights)
-        total = 0.0 * self._weights
-        for mode, move in enumerate(moves):
-            changed = [move if other == mode else factor for other, factor in enumerate(factors)]
-            total = total + xp.reshape(khatri_rao(changed[:-1]) @ xp.matrix_transpose(changed[-1]), self.shape)
+        front, n_others = 0.0 * khatri_rao(factors[:-1]), len(factors) - 1
+        for mode in range(n_others):
+            front = front + khatri_rao([moves[other] if other == mode else factors[other] for other in range(n_others)])
+        columns = xp.concat([front, khatri_rao(factors[:-1])], axis=1)  # one product for the changes of all modes
+        last = xp.concat([factors[-1], moves[-1]], axis=1)
+        total = xp.reshape(columns @ xp.matrix_transpose(last), self.shape)
         return list(DenseTensor.of(self._weights * total, symmetric=False).read(Products(factors))[0])
 
     def gauss_newton_matrix(self, factors: Sequence[Array]) -> Array:
