@@ -8,9 +8,10 @@ import numpy as np
 
 from codiag.least_squares._alternating import alternate
 from codiag.least_squares._gauss_newton import Limits, Outcome, descend
+from codiag.least_squares._multiplicative import multiply
 from codiag.least_squares._objective import LeastSquares
 from codiag.least_squares._orthogonal import rotate
-from codiag.least_squares._scoring import objective_of
+from codiag.least_squares._scoring import Scoring, objective_of
 from codiag.least_squares._tolerances import (
     BRIEF_STEP,
     BRIEF_SWEEPS,
@@ -70,8 +71,8 @@ def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome
     if problem.constraints is not None or problem.shared or (problem.symmetric and not start.symmetric):
         start = objective.feasible(start)
         objective = objective_of(problem, start)
-    if not objective.is_quadratic:
-        return descend(objective, start, limits)
+    if isinstance(objective, Scoring):
+        return (multiply if objective.is_multiplicative else descend)(objective, start, limits)
     if problem.entries is None and are_orthogonal(problem):
         outcome = rotate(problem, start, limits)
         if outcome.converged or outcome.n_sweeps < limits.max_sweeps:  # or a monitor has ended the fit

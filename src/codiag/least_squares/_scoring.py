@@ -35,6 +35,24 @@ class Scoring(LeastSquares):
         self.cells = problem.cells
         self._slope = (self.loss.slope_at_zero or 0.0) if self.cells.has_zeros else 0.0
 
+    @property
+    def noise_variance(self) -> float:
+        """Unit of the loss per unit objective: one where the loss states variances, relative to that of the mean."""
+        if self.loss.states_variance and self.null_value > 0:
+            return 1 / self.null_value
+        return super().noise_variance
+
+    @property
+    def is_multiplicative(self) -> bool:
+        """Whether multiplicative steps apply: zeros are not listed, and each mode has its non-negative factor."""
+        is_apart = self.layout.signs is None and not self.layout.shared
+        return self.cells.has_zeros and is_apart and not self.all_fixed and not self.has_ridges
+
+    @property
+    def steps_name(self) -> str:
+        """What steps are called in the log."""
+        return "multiplicative steps" if self.is_multiplicative else "Fisher scoring"
+
     @cached_property
     def squared_norm(self) -> float:
         """Twice the loss of the best constant model: what there is to explain."""
@@ -119,18 +137,28 @@ class Scoring(LeastSquares):
     def value_and_gradient(self, point: Array, *, far: bool = False) -> tuple[float, Array]:
         """Return half the deviance and its gradient, in one pass over the entries."""
         factors = self.layout.expanded(point)
-        model = self.cells.model(factors)
-        value = self._value(factors, model) + self._ridge(point)
+        total, slopes = self.cells.visit(factors, self._terms)
+        value = total + self._slope * self._background(factors) + self._ridge(point)
         if not math.isfinite(value):
             return math.inf, 0 * point
-        scales = self.cells.times_weights(self.loss.derivative(self.cells.values, model) - self._slope)
-        slopes = self.cells.slopes(scales, factors)
         if self._slope:
             slopes = [slope + self._slope * ones for slope, ones in zip(slopes, _products(factors), strict=True)]
-        if self.layout.signs is None:
+        if self.layout.signs is None and not self.cells.has_zeros:
             slopes = with_equal_scaling(factors, slopes)
         gradient = self.layout.folded(slopes)
         return value, gradient if self._strengths is None else gradient + self._strengths * point
+
+    def _terms(self, values: Array, model: Array) -> tuple[Array, Array]:
+        """Return the loss and its derivative, without the part that is summed over all entries."""
+        value = self.loss.value(values, model) - self._slope * model
+        return value, self.loss.derivative(values, model) - self._slope
+
+    def value_and_ratios(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
+        """Return half the deviance, and what entries of factors are multiplied by in a step of counts, by mode."""
+        total, slopes = self.cells.visit(factors, self._terms)
+        value = total + self._slope * self._background(factors)
+        ratios = [array_namespace(slope).where(slope < 0, -slope, 0 * slope) / self._slope for slope in slopes]
+        return value if math.isfinite(value) else math.inf, ratios
 
     def gradient(self, point: Array) -> Array:
         return self.value_and_gradient(point)[1]

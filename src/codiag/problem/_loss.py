@@ -61,7 +61,8 @@ def as_least_squares(problem: Problem) -> tuple[Problem, Callable[[FactoredTenso
     r"""Return least squares whose components are near those of a loss, and the way back to components of the loss.
 
     If the variance of entries grows with their mean, each row is divided by the root of its mean: entries then have
-    equal variances as far as means are products over modes, and non-negative factors stay non-negative.
+    equal variances as far as means are products over modes, and non-negative factors stay non-negative. Factors of a
+    large tensor are free, since its core has no signs.
     """
     loss, cells = problem.loss, problem.cells
     values = cells.values if loss is None else loss.response(cells.values)
@@ -80,15 +81,20 @@ def as_least_squares(problem: Problem) -> tuple[Problem, Callable[[FactoredTenso
     def back(components: FactoredTensor) -> FactoredTensor:
         return components.changed(lambda factor, mode: factor / scales[mode])
 
-    return problem.with_weights(cells.tensor_of(scaled), problem.observed), back
+    tensor = cells.tensor_of(scaled)
+    is_free = is_large(cells.shape) and cells.has_zeros
+    return problem.with_tensor(tensor) if is_free else problem.with_weights(tensor, problem.observed), back
 
 
 def _inverse_roots(sums: Array, counts: Array) -> Array:
-    """Return the inverse roots of means by row, relative to their mean; one where a row is zero."""
+    """Return the inverse roots of means by row plus the mean of all rows.
+
+    The latter keeps rows of few events from standing out, as in spectral clustering (Qin and Rohe, "Regularized
+    spectral clustering under the degree-corrected stochastic blockmodel", 2013).
+    """
     xp = array_namespace(sums)
     means = sums / xp.where(counts > 0, counts, xp.ones_like(counts))
-    relative = means / xp.mean(means)
-    return xp.where(relative > 0, relative, xp.ones_like(relative)) ** -0.5
+    return (means / xp.mean(means) + 1) ** -0.5
 
 
 def interior(components: FactoredTensor, constraints: Constraints) -> FactoredTensor:

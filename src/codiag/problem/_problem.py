@@ -28,7 +28,7 @@ from codiag.problem._symmetry import (
     shared_constraints,
     with_shared_modes,
 )
-from codiag.tensors import Tensor, array_of, as_tensor, check_symmetric_shape, tensor_of_array
+from codiag.tensors import Tensor, array_of, as_tensor, check_symmetric_shape, is_large, tensor_of_array
 from codiag.tensors.entries import Cells, Entries
 
 
@@ -535,7 +535,7 @@ class Problem(FormerAttributes):
 
     @cached_property
     def cells(self) -> Cells:
-        """The observed entries one by one, for losses; zeros that are not stored are left out if the loss allows it.
+        """The observed entries one by one, for losses; of a large tensor of counts those that are not zero.
 
         See Also
         --------
@@ -548,7 +548,8 @@ class Problem(FormerAttributes):
         >>> codiag.Problem(np.ones((3, 4, 5)), 1, loss="poisson").cells.size
         60
         """
-        return self.data.all_cells if self.loss is None or self.loss.slope_at_zero is None else self.data.cells
+        listed = self.loss is not None and self.loss.slope_at_zero is not None and is_large(self.tensor.shape)
+        return self.data.cells if listed else self.data.all_cells
 
     def observed_mask(self) -> np.ndarray:
         """Return which entries were observed.

@@ -84,10 +84,7 @@ def linearized(problem: Problem, components: FactoredTensor) -> Problem | None:
     """Return the weighted least squares around a fit, for its errors; None if it is too large."""
     if is_large(problem.tensor.shape):
         return None
-    filled = problem if not problem.cells.has_zeros else problem.with_part(
-        problem.tensor.as_double(), problem.observed, problem.constraints
-    )  # fmt: skip
-    return Scoring(filled).linearized(components)
+    return Scoring(problem).linearized(components)
 
 
 def excess_of(problem: Problem, components: FactoredTensor) -> float | None:

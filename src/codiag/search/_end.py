@@ -12,7 +12,6 @@ from codiag.least_squares import (
     NEGLIGIBLE,
     SLOW,
     TINY,
-    LeastSquares,
     Outcome,
     distinct_terms,
     is_exact,
@@ -159,7 +158,7 @@ def lowest(ends: Sequence[End]) -> End:
 def n_meetings(ends: Sequence[End]) -> int:
     """Return how many starts have ended at the lowest minimum, to the accuracy of rough ends."""
     best = lowest(ends)
-    variance = SAME_MINIMUM * LeastSquares(best.problem).noise_variance
+    variance = SAME_MINIMUM * objective_of(best.problem).noise_variance
     tolerance = min(variance, SLOW) if is_small(best.problem.tensor.shape) else variance
     highest = best.objective * (1 + max(tolerance, NEGLIGIBLE))
     return sum(end.objective <= highest for end in ends)

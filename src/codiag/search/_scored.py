@@ -81,7 +81,7 @@ def _further_starts(
 def _scored(problem: Problem, start: FactoredTensor, limits: Limits, log: Log) -> End:
     """Take a start to a local minimum of the loss, and note that."""
     end = End(problem, minimize(problem, interior(start, problem.constraints), limits))
-    log.add("Fisher scoring", end.outcome.n_sweeps, _relative_error(end))
+    log.add(Scoring(problem).steps_name, end.outcome.n_sweeps, _relative_error(end))
     return end
 
 
@@ -101,7 +101,7 @@ def _finished(problem: Problem, end: End, limits: Limits, log: Log) -> Estimate:
     known, outcome = end.problem, end.outcome
     for _ in range(BRIEF_SWEEPS):
         outcome = minimize(known, outcome.components, limits)
-        log.add("Fisher scoring", outcome.n_sweeps, _relative_error(End(known, outcome)))
+        log.add(Scoring(known).steps_name, outcome.n_sweeps, _relative_error(End(known, outcome)))
         after = with_numbers(problem, outcome.components)
         value = Scoring(after).distance(outcome.components) / 2
         if after.loss is known.loss or abs(value - outcome.objective) <= NEGLIGIBLE * outcome.objective:

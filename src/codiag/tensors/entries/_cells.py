@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from array_api_compat import array_namespace
-from scipy import sparse
 
 from codiag._arrays import Array, double
 from codiag.tensors._base import Tensor
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._sparse import SparseTensor
 from codiag.tensors._sums import Products, khatri_rao
-from codiag.tensors.entries._entries import DenseEntries, Entries, ListedEntries
+from codiag.tensors.entries._entries import CHUNK, DenseEntries, Entries, ListedEntries, add_rows, product_of, rows_at
+
+Terms: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]
+"""From entries and components there to two numbers of each entry."""
 
 
 class Cells(ABC):
@@ -43,8 +46,19 @@ class Cells(ABC):
         """Return components of weight one, entry by entry."""
 
     @abstractmethod
+    def visit(self, factors: Sequence[Array], terms: Terms) -> tuple[float, list[Array]]:
+        """Return the sum of a term of every entry, and the sums of another times the factor rows in the other modes.
+
+        The terms are functions of the entries and of the components; the second sums are by rows of every mode.
+        """
+
     def slopes(self, scales: Array, factors: Sequence[Array]) -> list[Array]:
         """Return the sums over entries of a scale times the factor rows in the other modes, by rows of every mode."""
+        return self._with_values(scales).visit(factors, lambda values, _: (0 * values, values))[1]
+
+    @abstractmethod
+    def _with_values(self, values: Array) -> Cells:
+        """Return the same entries with other values, all of weight one."""
 
     @abstractmethod
     def weighted(self, weights: Array) -> Entries:
@@ -89,8 +103,13 @@ class DenseCells(Cells):
         xp = array_namespace(self.values)
         return xp.reshape(khatri_rao(factors[:-1]) @ xp.matrix_transpose(factors[-1]), self.shape)
 
-    def slopes(self, scales: Array, factors: Sequence[Array]) -> list[Array]:
-        return list(DenseTensor.of(scales, symmetric=False).read(Products(factors))[0])
+    def visit(self, factors: Sequence[Array], terms: Terms) -> tuple[float, list[Array]]:
+        value, scales = terms(self.values, self.model(factors))
+        slopes = DenseTensor.of(self.times_weights(scales), symmetric=False).read(Products(factors))[0]
+        return self.total(value), list(slopes)
+
+    def _with_values(self, values: Array) -> Cells:
+        return DenseCells(values, None)
 
     def weighted(self, weights: Array) -> Entries:
         return DenseEntries(self.values, weights)
@@ -124,21 +143,36 @@ class ListedCells(Cells):
         self.indices, self.values, self.weights = indices, double(values), weights
         self.shape, self.has_zeros = shape, has_zeros
 
-    def model(self, factors: Sequence[Array]) -> Array:
-        rows = [factor.take(index, axis=0) for factor, index in zip(factors, self.indices, strict=True)]
-        return np.einsum("jr,jr->j", math.prod(rows[1:-1], start=rows[0]), rows[-1])
+    def _parts(self, rank: int) -> Iterator[slice]:
+        """Yield parts of the list that fit into a cache, with their rows of the factors."""
+        step = max(CHUNK // rank, 1)
+        return (slice(start, start + step) for start in range(0, self.values.size, step))
 
-    def slopes(self, scales: Array, factors: Sequence[Array]) -> list[Array]:
-        found, ends = [], np.arange(scales.size + 1)
-        for mode, index in enumerate(self.indices):
-            others = [
-                factor.take(row, axis=0)
-                for other, (factor, row) in enumerate(zip(factors, self.indices, strict=True))
-                if other != mode
-            ]
-            places = sparse.csc_array((scales, index, ends), shape=(self.shape[mode], scales.size))
-            found.append(np.asarray(places @ math.prod(others[1:], start=others[0])))
+    def model(self, factors: Sequence[Array]) -> Array:
+        found = np.empty(self.values.shape)
+        for part in self._parts(factors[0].shape[1]):
+            rows = rows_at(factors, self.indices[:, part])
+            found[part] = np.einsum("jr,jr->j", product_of(rows[:-1]), rows[-1])
         return found
+
+    def visit(self, factors: Sequence[Array], terms: Terms) -> tuple[float, list[Array]]:
+        total, sums = 0.0, [np.zeros_like(factor) for factor in factors]
+        for part in self._parts(factors[0].shape[1]):
+            indices = self.indices[:, part]
+            rows = rows_at(factors, indices)
+            last = product_of(rows[:-1])
+            value, scales = terms(self.values[part], np.einsum("jr,jr->j", last, rows[-1]))
+            if self.weights is not None:
+                known = self.weights[part]
+                value, scales = (np.where(known > 0, known * term, 0.0) for term in (value, scales))
+            total += float(np.sum(value))
+            for mode, slopes in enumerate(sums):
+                others = last if mode == len(rows) - 1 else product_of(rows, mode)
+                add_rows(slopes, indices[mode], others, scales)
+        return total, sums
+
+    def _with_values(self, values: Array) -> Cells:
+        return ListedCells(self.indices, values, None, self.shape, has_zeros=self.has_zeros)
 
     def weighted(self, weights: Array) -> Entries:
         return ListedEntries(self.indices, self.values, weights, self.shape)
