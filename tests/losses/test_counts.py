@@ -147,3 +147,12 @@ def test_negative_counts_are_refused():
 def test_large_sparse_tensors_of_other_losses_are_refused(events):
     with pytest.raises(ValueError, match="is too large to fill; use loss='poisson'"):
         codiag.factorize(events.tensor, 3, loss=NegativeBinomial(0.1))
+
+
+def test_counts_that_were_fitted_by_least_squares_are_noticed():
+    factors = means((20, 21, 22), 2)
+    counts = Poisson().draw(np.einsum("ir,jr,kr->ijk", *factors), np.random.default_rng(0))
+    said = "loss='poisson' may be better"
+    assert said in str(codiag.factorize(counts, 2, seed=0).diagnose())
+    assert said not in str(codiag.factorize(counts + 0.5, 2, seed=0).diagnose())
+    assert said not in str(codiag.factorize(counts, 2, loss="poisson", seed=0).diagnose())
