@@ -156,3 +156,15 @@ def test_counts_that_were_fitted_by_least_squares_are_noticed():
     assert said in str(codiag.factorize(counts, 2, seed=0).diagnose())
     assert said not in str(codiag.factorize(counts + 0.5, 2, seed=0).diagnose())
     assert said not in str(codiag.factorize(counts, 2, loss="poisson", seed=0).diagnose())
+
+
+def test_cells_where_the_model_vanishes_do_not_spoil_errors():
+    """A row without counts has a model of zero, and leaves the errors of all others as they are without it."""
+    factors = means((12, 13, 14), 2)
+    counts = Poisson().draw(np.einsum("ir,jr,kr->ijk", *factors), np.random.default_rng(0))
+    counts[3] = 0
+    fit = codiag.factorize(counts, 2, loss="poisson", seed=0)
+    rest = codiag.factorize(np.delete(counts, 3, axis=0), 2, loss="poisson", seed=0)
+    assert np.all(fit.factors[0][3] == 0)
+    np.testing.assert_allclose(fit.standard_errors, rest.standard_errors, rtol=0.1)
+    assert not any(fit.diagnose().undetermined)

@@ -14,6 +14,7 @@ from codiag._arrays import Array, array_namespace, double
 from codiag.least_squares._components import product_without
 from codiag.least_squares._curvature import CurvatureLike, ObservedCurvature
 from codiag.least_squares._objective import LeastSquares, with_equal_scaling
+from codiag.least_squares._tolerances import NEGLIGIBLE
 from codiag.losses import Loss
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor, Tensor
@@ -59,17 +60,20 @@ class Scoring(LeastSquares):
         return 2 * self.null_value
 
     @cached_property
+    def null_model(self) -> float:
+        """The sum of components that has the mean of the entries everywhere; NaN if all entries are equal."""
+        n_listed = self.cells.total(0 * self.cells.values + 1)
+        mean = self.cells.total(self.cells.values) / (self.cells.size if self.cells.has_zeros else n_listed)
+        return self.loss.model_of(mean) if self.cells.total((self.cells.values - mean) ** 2) > 0 else math.nan
+
+    @cached_property
     def null_value(self) -> float:
         """Half the deviance of a model that has the mean of the entries everywhere; 0 if all entries are equal."""
-        values, size = self.cells.values, self.cells.size
-        ones = array_namespace(values).ones_like(values)
-        n_listed = self.cells.total(ones)
-        mean = self.cells.total(values) / (size if self.cells.has_zeros else n_listed)
-        if self.cells.total((values - mean) ** 2) == 0:
+        if math.isnan(self.null_model):
             return 0.0
-        model = self.loss.model_of(mean)
-        rest = self._slope * model * (size - n_listed)
-        return self.cells.total(self.loss.value(values, model * ones)) + rest
+        values = self.cells.values
+        rest = self._slope * self.null_model * (self.cells.size - self.cells.total(0 * values + 1))
+        return self.cells.total(self.loss.value(values, 0 * values + self.null_model)) + rest
 
     def model(self, components: FactoredTensor) -> Array:
         """Return the sum of components at the listed entries."""
@@ -103,12 +107,19 @@ class Scoring(LeastSquares):
         return residual
 
     def _information(self, model: Array) -> Array:
-        """Return the information of the observed entries, and of missing ones what it would be."""
-        if self.cells.weights is None:
-            return self.loss.information(self.cells.values, model)
-        xp = array_namespace(model)
-        known = xp.where(self.cells.weights > 0, self.cells.values, xp.full_like(model, math.nan))
-        return self.loss.information(known, model)
+        """Return the information of the observed entries, at most a million times that at their mean.
+
+        Where the model vanishes information is infinite, but says nothing: no entry of a factor that is not zero moves
+        the model there.
+        """
+        xp, known = array_namespace(model), self.cells.values
+        if self.cells.weights is not None:
+            known = xp.where(self.cells.weights > 0, known, xp.full_like(model, math.nan))
+        information = self.loss.information(known, model)
+        if math.isnan(self.null_model):
+            return information
+        usual = self.loss.information(xp.ones_like(model), xp.full_like(model, self.null_model))
+        return xp.where(information < usual / NEGLIGIBLE, information, usual / NEGLIGIBLE)
 
     def squared_residual_error(self, components: FactoredTensor) -> float:
         """Return the standard error of the sum of squares of standardized residuals, from their fourth powers."""

@@ -86,7 +86,7 @@ class Cells(ABC):
         if weights is None:
             return terms
         xp = array_namespace(terms)
-        return xp.where(weights > 0, weights * terms, xp.zeros_like(terms))
+        return weights * xp.where(weights > 0, terms, xp.zeros_like(terms))
 
 
 class DenseCells(Cells):
@@ -164,7 +164,7 @@ class ListedCells(Cells):
             value, scales = terms(self.values[part], np.einsum("jr,jr->j", last, rows[-1]))
             if self.weights is not None:
                 known = self.weights[part]
-                value, scales = (np.where(known > 0, known * term, 0.0) for term in (value, scales))
+                value, scales = (known * np.where(known > 0, term, 0.0) for term in (value, scales))
             total += float(np.sum(value))
             for mode, slopes in enumerate(sums):
                 others = last if mode == len(rows) - 1 else product_of(rows, mode)
