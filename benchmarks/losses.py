@@ -164,6 +164,7 @@ CASES: dict[str, tuple[Loss, Loss, float]] = {
     "NegativeBinomial(0.3)": (NegativeBinomial(0.3), NegativeBinomial(0.3), 5.0),
     "NegativeBinomial()": (NegativeBinomial(), NegativeBinomial(0.3), 5.0),
     "Bernoulli, odds": (Bernoulli("odds"), Bernoulli("odds"), 1.0),
+    "Bernoulli, odds, 40 x 50 x 60, clearer factors": (Bernoulli("odds"), Bernoulli("odds"), 0.5),
     "Huber": (Huber(), Huber(1.0), 5.0),
 }
 
@@ -172,7 +173,10 @@ def covered(name: str, missing: float, seed: int) -> np.ndarray:
     """Return which intervals of 90 % of factors hold the truth, of entries that are not at a bound."""
     loss, truth_of, mean = CASES[name]
     rng = np.random.default_rng([seed, 7])
-    factors = [rng.gamma(3.0, size=(size, 2)) for size in (20, 22, 24)]
+    is_large = name == "Bernoulli, odds, 40 x 50 x 60, clearer factors"  # the others of 20 x 22 x 24
+    factors = [
+        rng.gamma(1.0 if is_large else 3.0, size=(size, 2)) for size in ((40, 50, 60) if is_large else (20, 22, 24))
+    ]
     model = np.einsum("ir,jr,kr->ijk", *factors)
     model *= mean / model.mean()
     is_spread = "3 times" in name
