@@ -136,3 +136,15 @@ def test_fixed_factors_stay_and_standard_errors_say_so(case):
     assert codiag.factor_error(fit.factors[:1], factors[:1]) < 1e-12
     assert np.all(fit.standard_errors[0] == 0)
     assert np.all(fit.standard_errors[1:] > 0)
+
+
+@pytest.mark.parametrize("name", ["poisson", "bernoulli, odds", "negative binomial"])
+def test_zeros_in_factors_do_not_stop_steps(name):
+    """Half of the entries of factors are zero: the end is that from the truth."""
+    case, rng = LOSSES[name], np.random.default_rng(0)
+    factors = [factor * (rng.random(factor.shape) < 0.5) for factor in case.factors((20, 22, 24), 3)]
+    tensor = case.tensor(factors)
+    fit = codiag.factorize(tensor, 3, loss=case.loss, seed=0)
+    problem = codiag.Problem(tensor, 3, loss=case.loss)
+    truth = FactoredTensor(np.ones(3), [factor + 1e-3 for factor in factors])
+    assert fit.deviance / 2 <= minimize(problem, truth, Limits()).objective * (1 + 1e-5)

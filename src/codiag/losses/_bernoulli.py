@@ -76,6 +76,12 @@ class Bernoulli(Loss):
             return positive(self.mean(model) * self.mean(-model))
         return 1 / (positive(model) * (1 + model) ** 2)
 
+    def curvature(self, data: Array, model: Array) -> Array:
+        if self.link == "logit":
+            return self.information(data, model)
+        # The second derivative where yes was observed; that of no is negative, and its tangent is an upper bound.
+        return data * (1 + 2 * model) / (positive(model) * (1 + model)) ** 2
+
     def mean(self, model: Array) -> Array:
         xp = array_namespace(model)
         if self.link == "odds":

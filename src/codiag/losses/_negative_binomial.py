@@ -76,6 +76,10 @@ class NegativeBinomial(Loss):
     def information(self, data: Array, model: Array) -> Array:
         return 1 / (positive(model) * (1 + self._alpha * model))
 
+    def curvature(self, data: Array, model: Array) -> Array:
+        # The information at the mean; entries of zero, which are concave in the model, are bounded by their tangent.
+        return self.information(data, model) * data / positive(model)
+
     def mean(self, model: Array) -> Array:
         return model
 
