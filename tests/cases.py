@@ -1,4 +1,4 @@
-"""Registries of diagonalizers, starts, methods, constraints and models: every contract test runs on all of them."""
+"""Registries of diagonalizers, starts, methods, constraints, losses and models: contract tests run on all of them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from codiag.diagonalize import (
     TwoSided,
     symmetrized,
 )
+from codiag.losses import Bernoulli, Gaussian, Huber, Loss, NegativeBinomial, Poisson
 from codiag.methods import ALS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer, Method
 from codiag.models import HiddenMarkov, LatentDirichlet, MultiviewMixture, SingleTopic, SphericalGaussianMixture
 from codiag.starts import Diagonal, Extended, Filled, FixedFactors, Given, Grown, Listed, Random, Screened, Start
@@ -221,6 +222,38 @@ CONSTRAINTS = {
     "fixed": ConstraintCase(_normal, Fixed),
     "nonnegative": ConstraintCase(_half_zero, lambda _: NonNegative()),
     "increasing": ConstraintCase(_cumulated, lambda _: example("constraint").Increasing()),
+}
+
+
+@dataclass(frozen=True)
+class LossCase:
+    """A loss, and factors of components that it is for."""
+
+    loss: Loss
+    draw: Callable[[np.random.Generator, int, int], np.ndarray]  # a factor of this many rows and columns
+
+    def factors(self, shape: tuple[int, ...], rank: int, seed: int = 0) -> list[np.ndarray]:
+        rng = np.random.default_rng([*shape, rank, seed])
+        return [self.draw(rng, size, rank) for size in shape]
+
+    def tensor(self, factors: list[np.ndarray], seed: int = 0) -> np.ndarray:
+        model = FactoredTensor(np.ones(factors[0].shape[1]), factors).to_dense()
+        return self.loss.draw(model, np.random.default_rng([*model.shape, seed]))
+
+
+def _gamma(rng: np.random.Generator, size: int, rank: int) -> np.ndarray:
+    return rng.gamma(2.0, size=(size, rank))
+
+
+LOSSES = {
+    "gaussian": LossCase(Gaussian(), _normal),
+    "poisson": LossCase(Poisson(), _gamma),
+    "poisson, log": LossCase(Poisson("log"), _normal),
+    "bernoulli": LossCase(Bernoulli(), _normal),
+    "bernoulli, odds": LossCase(Bernoulli("odds"), lambda *size: _gamma(*size) / 3),
+    "negative binomial": LossCase(NegativeBinomial(0.3), _gamma),
+    "huber": LossCase(Huber(1.0), _normal),
+    "exponential": LossCase(example("loss").Exponential(), _gamma),
 }
 
 

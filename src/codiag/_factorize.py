@@ -10,7 +10,7 @@ from codiag._arrays import Array, TensorLike
 from codiag._checks import ConvergenceWarning, Seed, explains_keywords
 from codiag._progress import progress_if
 from codiag.constraints import ConstraintsLike
-from codiag.losses import Gaussian, as_loss
+from codiag.losses import Loss
 from codiag.methods import Method, as_method
 from codiag.problem import Problem, as_problem
 from codiag.result import Factorization, complaint_about, solve
@@ -21,7 +21,7 @@ def factorize(
     tensor: TensorLike,
     rank: int | str | None = None,
     *,
-    loss: Gaussian | str | None = None,
+    loss: Loss | str | None = None,
     method: Method | str | None = None,
     symmetric: bool | Sequence[int] | None = None,
     constraints: ConstraintsLike = None,
@@ -45,9 +45,10 @@ def factorize(
     rank : int or "auto"
         Number of components; "auto" is what `codiag.choose_rank` chooses of one to ten, and an error where it finds no
         rank supported.
-    loss : codiag.losses.Gaussian or "gaussian", optional
-        How entries scatter. By default plain least squares; ``Gaussian(covariance="modes")`` estimates variances and
-        correlations of the noise along each mode, and takes them into account.
+    loss : Loss or str, optional
+        How entries scatter, by a name or an object of `codiag.losses`: "poisson" or "negative_binomial" for counts,
+        "bernoulli" for yes or no, "huber" for entries with outliers. By default "gaussian", plain least squares;
+        ``Gaussian(covariance="modes")`` estimates variances of the noise along each mode.
     method : Method or str, optional
         A configured object of `codiag.methods`, or the name of one: "ojd0", "ojd1", "nojd0", "nojd1", "als", "nls",
         "tpm", "lathauwer", "sd2", "givens". By default `codiag.methods.Auto`: joint diagonalization, then least
@@ -101,25 +102,28 @@ def factorize(
     >>> np.array_equal(fit.factors[0], fit.factors[1]), codiag.factor_error(fit, (a, a, c)) < 1e-10
     (True, True)
     """
-    problem = as_problem(tensor, rank, constraints=constraints, observed=observed, symmetric=symmetric)
+    stated = {"constraints": constraints, "observed": observed, "symmetric": symmetric, "loss": loss}
+    problem = as_problem(tensor, rank, **stated)
     with progress_if(progress, "factorizing"):
-        fit, complaint = fitted(problem, method, seed, as_loss(loss))
+        fit, complaint = fitted(problem, method, seed)
     if complaint is not None:
         warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
     return fit
 
 
-def fitted(problem: Problem, method: Any, seed: Any, loss: Gaussian | None = None) -> tuple[Factorization, str | None]:
+def fitted(problem: Problem, method: Any, seed: Any) -> tuple[Factorization, str | None]:
     """Return the fit of a problem, whose rank is chosen if it has none, and the text of a warning about it."""
     from codiag.selection import fit_with_chosen_rank
     from codiag.theory import whitened_fit
 
-    strategy = as_method(method)
+    strategy, loss = as_method(method), problem.loss
+    correlated = loss if loss is not None and loss.has_covariance else None
+    plain = problem if correlated is None else problem.with_loss(None)
     if problem.rank == 0:
-        fit = fit_with_chosen_rank(problem, method, seed, "rank cannot be 'auto'")
-        problem = problem.with_rank(fit.rank)
-    elif loss is None:
-        fit = solve(problem, strategy, seed)
-    if loss is not None:
-        fit = whitened_fit(problem, loss, strategy, seed)
+        fit = fit_with_chosen_rank(plain, method, seed, "rank cannot be 'auto'")
+        plain = plain.with_rank(fit.rank)
+    elif correlated is None:
+        fit = solve(plain, strategy, seed)
+    if correlated is not None:
+        fit = whitened_fit(plain, correlated, strategy, seed)
     return fit, complaint_about(fit, strategy)

@@ -260,3 +260,24 @@ def test_many_components_are_cut_short(tmp_path):
     np.save(tmp_path / "a.npy", noisy_tensor((40, 41, 42), 40, seed=0).tensor)
     result = runner.invoke(app, ["factorize", str(tmp_path / "a.npy"), "--rank", "40", "--method", "nojd0"])
     assert "10 more, down to" in result.stdout
+
+
+def test_events_are_counted_and_fitted_as_counts(tmp_path):
+    """A row for each event gives the fit of the counts."""
+    rng = np.random.default_rng(0)
+    factors = [rng.gamma(2.0, size=(size, 2)) for size in (6, 7, 8)]
+    counts = rng.poisson(np.einsum("ir,jr,kr->ijk", *factors))
+    rows = [f"u{i},p{j},{k}" for i, j, k in np.argwhere(counts) for _ in range(counts[i, j, k])]
+    events = tmp_path / "events.csv"
+    events.write_text("\n".join(["user,place,hour", *rng.permutation(rows)]) + "\n")
+    result = runner.invoke(app, ["factorize", str(events), "-k", "2", "--counts", "--out", str(tmp_path / "fit.npz")])
+    assert result.exit_code == 0, result.output
+    assert "explained deviance" in result.stdout
+    fit = codiag.Factorization.load(tmp_path / "fit.npz")
+    expected = codiag.factorize(counts.astype(float), 2, loss="poisson", seed=0)
+    assert fit.shape == (6, 7, 8)
+    assert fit.deviance == pytest.approx(expected.deviance, rel=1e-6)
+    np.save(tmp_path / "counts.npy", counts)
+    array = runner.invoke(app, ["factorize", str(tmp_path / "counts.npy"), "-k", "2", "--loss", "poisson"])
+    assert f"{fit.weights[0]:.4g}"[:4] in array.stdout
+    assert runner.invoke(app, ["factorize", str(tmp_path / "counts.npy"), "-k", "2", "--loss", "none"]).exit_code != 0

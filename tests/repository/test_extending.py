@@ -18,7 +18,7 @@ from codiag.tensors import DenseTensor
 from extending import FOLDER, example
 from simulated import matched, single_topic_corpus
 
-NAMES = ("tensor", "constraint", "diagonalizer", "start", "method", "model")
+NAMES = ("tensor", "constraint", "loss", "diagonalizer", "start", "method", "model")
 EVERY = pytest.mark.parametrize("name", NAMES)
 
 
@@ -92,6 +92,11 @@ class TestTensor:
 def test_the_constraint_lowers_the_error(capsys):
     free, known = example("constraint").main()
     assert known < 0.7 * free
+
+
+def test_the_loss_lowers_the_error(capsys):
+    plain, own = example("loss").main()
+    assert own < 0.7 * plain
 
 
 def test_the_diagonalizer_finds_what_the_default_finds(capsys):

@@ -16,7 +16,7 @@ from fuzz.state import snapshot
 from fuzz.watch import examine
 
 MODULES = ("methods", "diagonalize", "tensors", "models", "metrics", "theory", "synthetic", "datasets",
-           "drop_in", "drop_in.ajd", "extending", "io", "cli")  # fmt: skip
+           "drop_in", "drop_in.ajd", "extending", "io", "losses", "cli")  # fmt: skip
 PLANTED = {
     "wrong relative_error": "relative_error",
     "not unit": "unit columns",

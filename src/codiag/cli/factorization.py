@@ -52,6 +52,8 @@ def factorize(
     modes: reading.Modes = None,
     value: reading.Value = None,
     absent: reading.AbsentEntries = reading.Absent.MISSING,
+    loss: reading.LossName = None,
+    counts: reading.Counts = False,
     max_rank: Annotated[int, typer.Option("--max-rank", min=1, help="The largest rank that auto tries.")] = 10,
     result: Annotated[
         Path | None,
@@ -75,7 +77,9 @@ def factorize(
     from codiag.reports import factorization_report
 
     outputs = {"--out": (result, ARRAYS | TABLES), "--figure": (figure, PICTURES), "--report": (report, PAGES)}
-    options = reading.TensorOptions(path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent)
+    options = reading.TensorOptions(
+        path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent, loss, counts
+    )
     with working("reading ...", outputs, [path], force=force) as command:
         start = time.perf_counter()
         problem, data, observed, _ = options.read(1 if rank == "auto" else _as_rank(rank), command)
@@ -97,6 +101,8 @@ def factorize(
 def _error_of(fit: Factorization) -> str:
     """Return the relative error in words; if entries are missing, how many."""
     n_entries, error = math.prod(fit.shape), f"relative error [bold]{fit.relative_error:.3e}[/bold]"
+    if fit.loss is not None:
+        error += f", explained deviance [bold]{fit.explained_deviance:.3f}[/bold]"
     if fit.n_observed is None or fit.n_observed == n_entries:
         return error
     n_missing = n_entries - fit.n_observed

@@ -43,6 +43,18 @@ Modes = Annotated[
     str | None,
     option("--modes", metavar="COLUMNS", words="Columns of a table that hold labels: a,b,c; by default all others."),
 ]
+LossName = Annotated[
+    str | None,
+    option(
+        "--loss",
+        metavar="NAME",
+        words="How entries scatter: gaussian, poisson, negative_binomial, bernoulli, huber; by default least squares.",
+    ),
+]
+Counts = Annotated[
+    bool,
+    typer.Option("--counts", help="Entries are counts: --loss poisson. Rows of a table are events, which are counted."),
+]
 Value = Annotated[
     str | None, option("--value", metavar="COLUMN", words="Column that holds the entries; by default the last.")
 ]
@@ -96,6 +108,8 @@ class TensorOptions:
     modes: str | None
     value: str | None
     absent: Absent
+    loss: str | None = None
+    counts: bool = False
 
     def read(self, rank: int, command: Command) -> Read:
         """Read the file."""
@@ -103,13 +117,23 @@ class TensorOptions:
 
         columns = None if self.modes is None else [name.strip() for name in self.modes.split(",")]
         source = command.source(self.path, ".tns")
-        loaded = read_labelled_entries(source, self.variable, modes=columns, value=self.value, absent=self.absent)
+        are_events = self.counts and self.value is None
+        absent = Absent.ZERO if self.counts else self.absent
+        loaded = read_labelled_entries(
+            source, self.variable, modes=columns, value=self.value, absent=absent, counts=are_events
+        )
         shape = loaded.tensor.shape
         command.passes.over(shape)
         data, observed = _observed(loaded, self.missing)
         constraints = _constraints(self.nonnegative, self.nn_modes, len(shape))
         problem = codiag.Problem(
-            data, rank, constraints=constraints, observed=observed, symmetric=self.symmetric, labels=loaded.labels
+            data,
+            rank,
+            constraints=constraints,
+            observed=observed,
+            symmetric=self.symmetric,
+            labels=loaded.labels,
+            loss=self.loss or ("poisson" if self.counts else None),
         )
         if self.missing is Missing.NONE:
             _refuse_missing(problem)

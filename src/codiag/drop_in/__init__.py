@@ -6,6 +6,7 @@ Here                                                 There
 `parafac`, `CP`                                      ``tensorly.decomposition.parafac``, ``CP``
 `non_negative_parafac`, `CP_NN`                      the same names in ``tensorly.decomposition``
 `non_negative_parafac_hals`, `CP_NN_HALS`            the same names in ``tensorly.decomposition``
+`gcp_opt`, `cp_apr`                                  the same names in ``pyttb``
 `codiag.drop_in.ajd`                                 ``pyriemann.geometry.ajd``
 ==================================================== ==========================================
 
@@ -21,7 +22,17 @@ Examples
 [(3, 1), (4, 1), (5, 1)]
 """
 
+from codiag.drop_in._pyttb import cp_apr, gcp_opt
 from codiag.drop_in._tensorly import non_negative_parafac, non_negative_parafac_hals, parafac
 from codiag.drop_in._tensorly_classes import CP, CP_NN, CP_NN_HALS
 
-__all__ = ["CP", "CP_NN", "CP_NN_HALS", "non_negative_parafac", "non_negative_parafac_hals", "parafac"]
+__all__ = [
+    "CP",
+    "CP_NN",
+    "CP_NN_HALS",
+    "cp_apr",
+    "gcp_opt",
+    "non_negative_parafac",
+    "non_negative_parafac_hals",
+    "parafac",
+]

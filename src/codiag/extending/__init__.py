@@ -2,6 +2,7 @@
 
 ======================= ===========================================================================
 `Constraint`            What is known about the factor of a mode.
+`Loss`                  How entries scatter around a sum of components.
 `Diagonalizer`          A joint diagonalizer of matrices; it returns an `Iterate`.
 `Start`                 A generator of starts for the search of `codiag.methods.Auto`.
 `Method`                A way to solve a `codiag.Problem`; it returns an `Estimate` with its `Stage` objects.
@@ -32,6 +33,7 @@ Examples
 from codiag.constraints import Constraint
 from codiag.diagonalize import Diagonalizer, Iterate
 from codiag.least_squares import LeastSquares, Limits, Outcome, best_rank_one, minimize
+from codiag.losses import Loss
 from codiag.methods import Method
 from codiag.models.frame import Components, Diagnostics, MomentModel, Moments
 from codiag.problem import Estimate, Stage
@@ -46,6 +48,7 @@ __all__ = [
     "Iterate",
     "LeastSquares",
     "Limits",
+    "Loss",
     "Method",
     "MomentModel",
     "Moments",

@@ -25,7 +25,7 @@ from codiag._text import (
     read_numbers,
     readable,
 )
-from codiag.labels import Labelled, of_table, zeros_and
+from codiag.labels import Labelled, count_rows, of_table, zeros_and
 from codiag.tensors import SparseTensor, Tensor, as_tensor
 
 TABLES = (".csv", ".tsv", ".parquet")
@@ -87,6 +87,7 @@ def read_labelled_entries(
     modes: Sequence[str] | None = None,
     value: str | None = None,
     absent: str = "missing",
+    counts: bool = False,
 ) -> Labelled:
     """Read the entries of a tensor as `read_entries` does, or a long table with its labels.
 
@@ -96,6 +97,8 @@ def read_labelled_entries(
         As in `read_entries`; also a ``.csv``, ``.tsv`` (and ``.gz``) or ``.parquet`` file with a row for each entry.
     modes, value, absent
         Columns of such a table, and the combinations that it does not list, as in `codiag.io.labelled_tensor`.
+    counts
+        Whether every row of such a table is an event, and the entries are how many rows there are of each combination.
 
     Returns
     -------
@@ -109,7 +112,7 @@ def read_labelled_entries(
     _no_variable(path, variable)
     frame = read_frame(as_file("path", path))
     try:
-        return of_table(frame, modes, value, absent)
+        return count_rows(frame, modes) if counts else of_table(frame, modes, value, absent)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path.name} cannot be read as a tensor: {error}") from error
 

@@ -67,6 +67,23 @@ def of_table(table: Any, modes: Any = None, value: Any = None, absent: str = "mi
     return _of_frame(frame, table, modes, value, absent)
 
 
+def count_rows(table: Any, modes: Any = None) -> Labelled:
+    """Return how many rows of a table have each combination of labels, a row for each event."""
+    frame = as_frame(table)
+    names = list(frame.columns) if modes is None else list(modes)
+    unknown = [name for name in names if name not in frame.columns]
+    if unknown:
+        raise ValueError(f"modes must be columns of the table, {list(frame.columns)}; {unknown[0]!r} is none of them")
+    if len(names) < 3 or len(set(names)) < len(names):
+        raise ValueError(f"events must have three columns of labels or more, by different names; got {names}")
+    coded = [_coded(name, column_of(frame, name)) for name in names]
+    coords, shape = np.stack([codes for codes, _ in coded]), tuple(len(values) for _, values in coded)
+    if not coords.size:
+        raise ValueError("tensor must not be empty; the table has no rows")
+    tensor = SparseTensor(coords, np.ones(coords.shape[1]), shape)
+    return Labelled(tensor, Labels(tuple(names), tuple(values for _, values in coded)))
+
+
 def _of_frame(frame: Any, table: Any, modes: Any, value: Any, absent: str) -> Labelled:
     names = list(frame.columns)
     value = names[-1] if value is None and names else value

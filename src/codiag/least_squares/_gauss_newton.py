@@ -186,7 +186,7 @@ def steps_for(objective: LeastSquares) -> Steps:
     """Return the steps for an objective: the quick ones if they apply."""
     tensor, layout = objective.tensor, objective.layout
     is_plain = objective.uniform_ridge is not None and not objective.is_curved and not layout.shared
-    if not is_plain or (tensor.symmetric and layout.signs is None):
+    if not objective.is_quadratic or not is_plain or (tensor.symmetric and layout.signs is None):
         return Steps(objective)
     if objective.entries is None:
         entries = None if is_large(tensor.shape) else tensor.host_array()
@@ -245,14 +245,14 @@ def descend(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> O
     floor = ROUNDING**2 * objective.squared_norm
     damping, progress = Damping(), Progress(limits.gain * objective.noise_variance)
     path = Extrapolation(state.point)
-    n_sweeps, n_refused, price = 0, 0, step_seconds(problem)
+    n_sweeps, n_refused, price, share = 0, 0, step_seconds(problem), 1.0
     arrived = state.objective <= floor
     while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
         if limits.budget is not None and limits.budget.spend(price) and n_sweeps > 0:
             break
         move, promised = steps.step(state, damping.value, limits.max_products)
         path.add(state.point, move)
-        end = _extrapolated(steps, state, path, promised) if progress.is_creeping else None
+        end = _extrapolated(steps, state, path, share * promised) if progress.is_creeping else None
         end = end or steps.evaluated(objective.projected(state.point + move))
         size = relative_size(end.point - state.point, state.point)
         gained = state.objective - end.objective
@@ -264,7 +264,9 @@ def descend(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> O
             continue
         n_sweeps += 1
         is_undamped = damping.value <= FIRST_DAMPING
-        damping.accept(gained / promised if promised > 0 else 1.0)
+        ratio = gained / promised if promised > 0 else 1.0
+        damping.accept(ratio)
+        share = 1.0 if objective.is_quadratic else min(ratio, 1.0)  # curvature of a loss may promise far too much
         progress.add(gained, end.objective, size)
         state = end
         if limits.watch is not None and limits.watch(layout.components(state.point), state.objective):

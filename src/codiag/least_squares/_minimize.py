@@ -8,8 +8,10 @@ import numpy as np
 
 from codiag.least_squares._alternating import alternate
 from codiag.least_squares._gauss_newton import Limits, Outcome, descend
+from codiag.least_squares._multiplicative import multiply
 from codiag.least_squares._objective import LeastSquares
 from codiag.least_squares._orthogonal import rotate
+from codiag.least_squares._scoring import Scoring, objective_of
 from codiag.least_squares._tolerances import (
     BRIEF_STEP,
     BRIEF_SWEEPS,
@@ -65,10 +67,12 @@ def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome
     >>> minimize(codiag.Problem(planted.tensor, 2), start, Limits()).converged
     True
     """
-    objective = LeastSquares(problem, start)
+    objective = objective_of(problem, start)
     if problem.constraints is not None or problem.shared or (problem.symmetric and not start.symmetric):
         start = objective.feasible(start)
-        objective = LeastSquares(problem, start)
+        objective = objective_of(problem, start)
+    if isinstance(objective, Scoring):
+        return (multiply if objective.is_multiplicative else descend)(objective, start, limits)
     if problem.entries is None and are_orthogonal(problem):
         outcome = rotate(problem, start, limits)
         if outcome.converged or outcome.n_sweeps < limits.max_sweeps:  # or a monitor has ended the fit

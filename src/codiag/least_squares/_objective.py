@@ -69,6 +69,8 @@ class LeastSquares:
     0.5
     """
 
+    is_quadratic = True
+
     def __init__(
         self,
         problem: Problem,
@@ -161,7 +163,7 @@ class LeastSquares:
             return distance / 2 + self._ridge(point), self.gradient_from(point, products)
         distance, gradients = self.entries.distance_and_slopes(layout.expanded(point))
         if layout.signs is None:
-            gradients = _with_equal_scaling(layout.expanded(point), gradients)
+            gradients = with_equal_scaling(layout.expanded(point), gradients)
         gradient = layout.folded(gradients)
         if self._strengths is not None:
             gradient = gradient + self._strengths * point
@@ -177,7 +179,7 @@ class LeastSquares:
             factors = layout.expanded(point)
             grams, pairs = [factor.T @ factor for factor in factors], zip(factors, products, strict=True)
             parts = [factor @ product_without(grams, [m]) - product for m, (factor, product) in enumerate(pairs)]
-            return layout.folded(_with_equal_scaling(factors, parts))
+            return layout.folded(with_equal_scaling(factors, parts))
         gram = (xp.matrix_transpose(point) @ point) ** (order - 1)
         return order * layout.signs * ((point * layout.signs) @ gram - products[0])
 
@@ -386,7 +388,7 @@ def _stacked(parts: list[Array]) -> Array:
     return parts[0] if len(parts) == 1 else array_namespace(parts[0]).concat(parts, axis=-2)
 
 
-def _with_equal_scaling(factors: list[Array], gradients: list[Array]) -> list[Array]:
+def with_equal_scaling(factors: list[Array], gradients: list[Array]) -> list[Array]:
     """Make the derivatives along the columns of a component equal in all modes.
 
     They are equal but for rounding, because moving size from one mode to another does not change the tensor. Rounding

@@ -1,15 +1,29 @@
-"""How entries scatter around a sum of components.
+"""How entries scatter around a sum of components: ``loss=`` of `codiag.factorize`.
 
-`Gaussian` is least squares, for white noise or with a covariance for each mode: ``loss=`` of `codiag.factorize`.
+================== ============================================ =========================================
+Loss               Entries                                      Sum of components
+================== ============================================ =========================================
+`Gaussian`         Any; least squares                           Their mean
+`Poisson`          Counts                                       Their mean, or its logarithm
+`NegativeBinomial` Counts that scatter more than their mean     Their mean
+`Bernoulli`        Yes or no                                    Logarithm of the odds, or the odds
+`Huber`            Any, some of them outliers                   Their mean, or nearly so
+================== ============================================ =========================================
 
 Examples
 --------
->>> from codiag.losses import Gaussian
->>> Gaussian("modes")
-Gaussian(covariance='modes')
+>>> from codiag.losses import Bernoulli, Poisson
+>>> Poisson(), Bernoulli("odds")
+(Poisson(link='identity'), Bernoulli(link='odds'))
 """
 
-from codiag.losses._gaussian import Gaussian, as_loss
+from codiag.losses._base import Loss
+from codiag.losses._bernoulli import Bernoulli
+from codiag.losses._gaussian import Gaussian
+from codiag.losses._huber import Huber
+from codiag.losses._names import as_loss
+from codiag.losses._negative_binomial import NegativeBinomial
+from codiag.losses._poisson import Poisson
 from codiag.losses._scatter import Scatter, correlations_at, estimate_scatter
 
-__all__ = ["Gaussian"]
+__all__ = ["Bernoulli", "Gaussian", "Huber", "NegativeBinomial", "Poisson"]

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._arrays import Array
+from codiag.losses._base import Loss
 
 ASYMMETRIC = 1e-8
 """Asymmetry of a covariance, relative to its largest entry, beyond rounding."""
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussian:
+class Gaussian(Loss):
     r"""Least squares, for Gaussian noise that is white, or whose variances and correlations differ.
 
     With covariances :math:`C_m` of the modes, the tensor times :math:`C_m^{-1/2}` in every mode has white noise and
@@ -52,6 +57,8 @@ class Gaussian:
     2
     """
 
+    states_variance: ClassVar[bool] = False
+
     covariance: str | Sequence[np.ndarray | None] | None = None
 
     def __post_init__(self) -> None:
@@ -60,6 +67,25 @@ class Gaussian:
             return
         if isinstance(given, str) or not isinstance(given, Sequence):
             raise TypeError(f"covariance must be None, 'modes' or a sequence with one for each mode; got {given!r}")
+
+    @property
+    def has_covariance(self) -> bool:
+        return self.covariance is not None
+
+    def value(self, data: Array, model: Array) -> Array:
+        return (model - data) ** 2 / 2
+
+    def derivative(self, data: Array, model: Array) -> Array:
+        return model - data
+
+    def information(self, data: Array, model: Array) -> Array:
+        return array_namespace(model).ones_like(model)
+
+    def mean(self, model: Array) -> Array:
+        return model
+
+    def draw(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return model + rng.standard_normal(model.shape)
 
     def covariances(self, shape: tuple[int, ...]) -> list[np.ndarray] | None:
         """Return the given covariances, checked against the shape of a tensor; None if they are to be estimated.
@@ -86,15 +112,6 @@ class Gaussian:
             raise ValueError(f"covariance must have one for each of {len(shape)} modes; got {len(self.covariance)}")
         pairs = enumerate(zip(self.covariance, shape, strict=True))
         return [_checked(given, size, mode) for mode, (given, size) in pairs]
-
-
-def as_loss(loss: object) -> Gaussian | None:
-    """Return a loss that has a covariance, or None for plain least squares."""
-    if isinstance(loss, Gaussian):
-        return None if loss.covariance is None else loss
-    if loss is not None and not (isinstance(loss, str) and loss == "gaussian"):
-        raise TypeError(f"loss must be 'gaussian', an object of codiag.losses, or None; got {loss!r}")
-    return None
 
 
 def _checked(given: np.ndarray | None, size: int, mode: int) -> np.ndarray:

@@ -92,7 +92,7 @@ class Auto(Method):
     True
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset({"constraints", "observed", "partial symmetry"})
+    supports: ClassVar[frozenset[str]] = frozenset({"constraints", "loss", "observed", "partial symmetry"})
 
     starts: Sequence[Start] | None = None
     max_starts: int = 8

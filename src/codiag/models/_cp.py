@@ -14,6 +14,7 @@ from codiag._arrays import Array, like, to_host
 from codiag._checks import ConvergenceWarning, as_real_array
 from codiag.constraints import ConstraintsLike
 from codiag.labels import Labelled, read_labelled, read_like
+from codiag.losses import Loss
 from codiag.methods import as_method
 from codiag.models.frame import Model, as_seed
 from codiag.problem import Problem, most_components
@@ -39,6 +40,8 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     n_components : int, optional
         Number of components; None for the choice of `codiag.choose_rank` from one to ten, and an error if it supports
         no number.
+    loss : Loss or str, optional
+        How entries scatter, as in `codiag.factorize`: "poisson" for counts.
     constraints : Constraint, str, or sequence with one for each mode, optional
         As in `codiag.factorize`; the first of a sequence is for the coefficients of samples.
     method : Method or str, optional
@@ -83,11 +86,13 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         self,
         n_components: int | None = 2,
         *,
+        loss: Loss | str | None = None,
         constraints: ConstraintsLike = None,
         method: Any = None,
         random_state: int | None = None,
     ) -> None:
         self.n_components = n_components
+        self.loss = loss
         self.constraints = constraints
         self.method = method
         self.random_state = random_state
@@ -117,7 +122,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         self.check_parameters()
         plain, labels = read_labelled(data)
         samples = self._checked(plain, reset=True)
-        stated = {"constraints": self.constraints, "symmetric": False, "labels": labels}
+        stated = {"loss": self.loss, "constraints": self.constraints, "symmetric": False, "labels": labels}
         fit = self._fitted(samples, stated)
         self.factorization_ = fit
         self.factors_ = list(fit.factors[1:])
@@ -187,7 +192,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return _as_frame(coefficients, labels.values[0], labels.names[0])
 
     def inverse_transform(self, X: Any) -> Array:  # noqa: N803
-        """Return the samples that have given coefficients.
+        """Return the samples that have given coefficients; under a loss, their means.
 
         Parameters
         ----------
@@ -217,10 +222,14 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         if rows.ndim != 2 or rows.shape[1] != rank:
             raise ValueError(f"X must have shape (n, {rank}), coefficients of samples; got {tuple(rows.shape)}")
         others = [like(to_host(factor), rows) for factor in self.factors_]
-        return FactoredTensor(like(np.ones(rank), rows), [rows, *others], symmetric=False).to_dense()
+        model = FactoredTensor(like(np.ones(rank), rows), [rows, *others], symmetric=False).to_dense()
+        loss = self.factorization_.loss
+        return model if loss is None else loss.mean(model)
 
     def score(self, X: Any, y: object = None) -> float:  # noqa: N803
         """Return the explained share of samples: one minus squared distance over squared norm of observed entries.
+
+        Under a loss, it is the share of the deviance of their mean.
 
         More components also explain more of new samples, up to their noise: the number that explains most is not the
         true number of components.
@@ -235,7 +244,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         Returns
         -------
         float
-            At most one; for the samples of `fit` it is ``1 - factorization_.relative_error ** 2``.
+            At most one; for the samples of `fit` it is ``factorization_.explained_deviance``.
 
         See Also
         --------

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from codiag.losses import Loss
 from codiag.problem._budget import Budget
 from codiag.tensors import FactoredTensor
 
@@ -87,6 +88,8 @@ class Estimate(NamedTuple):
         Whether the method reached its tolerance.
     squared_distance : float, optional
         Squared distance of the components from the tensor, if the method has computed it.
+    loss : Loss, optional
+        The loss of the problem, with numbers that were left open estimated.
 
     See Also
     --------
@@ -106,3 +109,4 @@ class Estimate(NamedTuple):
     stages: Sequence[Stage]
     converged: bool
     squared_distance: float | None = None
+    loss: Loss | None = None

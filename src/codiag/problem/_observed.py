@@ -13,7 +13,7 @@ from array_api_compat import array_namespace, device, is_array_api_obj, is_dask_
 from codiag._arrays import Array, to_host
 from codiag.problem._symmetry import Symmetry, groups_of, n_independent_entries
 from codiag.tensors import DaskTensor, Tensor, as_tensor, is_large, sketch_width
-from codiag.tensors.entries import Entries
+from codiag.tensors.entries import Cells, DenseCells, Entries
 
 
 def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
@@ -114,6 +114,16 @@ class ObservedTensor:
     def entries(self) -> Entries | None:
         """The observed entries; None if all are observed and have weight one."""
         return self.tensor.observed_entries(self.weights)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The observed entries one by one, for losses other than least squares."""
+        return self.tensor.cells(self.weights)
+
+    @cached_property
+    def all_cells(self) -> Cells:
+        """The same, with all zeros that were observed."""
+        return DenseCells(self.tensor.to_dense(), self.weights) if self.cells.has_zeros else self.cells
 
     @cached_property
     def groups(self) -> list[tuple[int, ...]]:

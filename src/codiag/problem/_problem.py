@@ -15,6 +15,8 @@ from codiag._arrays import Array, TensorLike, to_host
 from codiag._checks import FormerAttributes, as_rank, as_real_array
 from codiag.constraints import Constraint, Constraints, ConstraintsLike, as_constraints, check_constraints
 from codiag.labels import Labels, read_labelled
+from codiag.losses import Loss, as_loss
+from codiag.problem._loss import check_loss, implied_constraints
 from codiag.problem._observed import ObservedTensor, after_first_look, without_missing
 from codiag.problem._symmetry import (
     Symmetry,
@@ -26,8 +28,8 @@ from codiag.problem._symmetry import (
     shared_constraints,
     with_shared_modes,
 )
-from codiag.tensors import Tensor, array_of, as_tensor, check_symmetric_shape, tensor_of_array
-from codiag.tensors.entries import Entries
+from codiag.tensors import Tensor, array_of, as_tensor, check_symmetric_shape, is_large, tensor_of_array
+from codiag.tensors.entries import Cells, Entries
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -56,6 +58,9 @@ class Problem(FormerAttributes):
         orthogonal for methods that need that. Other methods ignore it.
     labels : Labels, optional
         Names of modes and of their indices, for a tensor that brings none.
+    loss : Loss or str, optional
+        How entries scatter: an object of `codiag.losses`, or its name. By default plain least squares. Losses whose
+        model must not be negative, such as that of counts, imply "nonnegative" if no constraints are given.
 
     See Also
     --------
@@ -79,6 +84,7 @@ class Problem(FormerAttributes):
     second_moment: Array | None
     labels: Labels | None
     data: ObservedTensor
+    loss: Loss | None
 
     former_attributes: ClassVar[Mapping[str, str]] = {
         "asks": "required_features",
@@ -96,10 +102,11 @@ class Problem(FormerAttributes):
         symmetric: bool | Sequence[int] | None = None,
         second_moment: Array | None = None,
         labels: Labels | None = None,
+        loss: Loss | str | None = None,
     ) -> None:
         if rank is None:
             raise TypeError("rank must be an integer; got None")
-        self._check_and_set(tensor, rank, constraints, observed, symmetric, second_moment, labels)
+        self._check_and_set(tensor, rank, constraints, observed, symmetric, second_moment, labels, loss)
 
     @classmethod
     def of_any_rank(
@@ -110,6 +117,7 @@ class Problem(FormerAttributes):
         observed: Array | None = None,
         symmetric: bool | Sequence[int] | None = None,
         labels: Labels | None = None,
+        loss: Loss | str | None = None,
     ) -> Problem:
         """Check all but the rank, which `with_rank` then sets.
 
@@ -125,6 +133,8 @@ class Problem(FormerAttributes):
             Whether all modes share one factor, or which of them do.
         labels : Labels, optional
             Names of modes and of their indices.
+        loss : Loss or str, optional
+            How entries scatter.
 
         Returns
         -------
@@ -139,15 +149,24 @@ class Problem(FormerAttributes):
         2
         """
         problem = object.__new__(cls)
-        problem._check_and_set(tensor, None, constraints, observed, symmetric, None, labels)
+        problem._check_and_set(tensor, None, constraints, observed, symmetric, None, labels, loss)
         return problem
 
     def _check_and_set(
-        self, tensor: Any, rank: int | None, constraints: Any, observed: Any, symmetric: Any, moment: Any, labels: Any
+        self,
+        tensor: Any,
+        rank: int | None,
+        constraints: Any,
+        observed: Any,
+        symmetric: Any,
+        moment: Any,
+        labels: Any,
+        loss: Any,
     ) -> None:
+        scatter = as_loss(loss)
         raw, own_labels = read_labelled(tensor)
         checked, weights, symmetry = _checked_data(raw, rank, observed, symmetric)
-        given = as_constraints(constraints, checked.order)
+        given = implied_constraints(scatter, as_constraints(constraints, checked.order), checked.order)
         if symmetric is None and not is_same_within(given, groups_of(symmetry, checked.order)):
             checked, symmetry = checked.without_symmetry(), False  # the symmetry was detected, and is not wanted
         checked_fields: dict[str, Any] = {
@@ -155,10 +174,12 @@ class Problem(FormerAttributes):
             "second_moment": None if moment is None else _checked_moment(moment, checked),
             "labels": _checked_labels(labels if labels is not None else own_labels, checked),
             "data": ObservedTensor(checked, weights, symmetry),
+            "loss": scatter,
         }
         if weights is not None and not is_dask_array(weights) and not np.any(to_host(weights)):
             raise ValueError("observed must be finite, not negative, and not all zero")
         self.__dict__.update(checked_fields)
+        check_loss(scatter, self.data, self.constraints)
         self.__dict__["rank"] = 0 if rank is None else self._checked_rank(rank)
 
     def _with(self, **changes: Any) -> Problem:
@@ -202,7 +223,7 @@ class Problem(FormerAttributes):
         return self if rank == self.rank else self._with(rank=self._checked_rank(rank))
 
     def with_tensor(self, tensor: Tensor) -> Problem:
-        """Return the problem on another tensor, with free factors and all entries observed.
+        """Return the problem on another tensor, with free factors, all entries observed, and least squares.
 
         Parameters
         ----------
@@ -224,7 +245,29 @@ class Problem(FormerAttributes):
         True
         """
         data = ObservedTensor(tensor, None, tensor.symmetric)
-        return self._with(constraints=None, second_moment=None, labels=None, data=data)
+        return self._with(constraints=None, second_moment=None, labels=None, data=data, loss=None)
+
+    def with_loss(self, loss: Loss | None) -> Problem:
+        """Return the problem with another loss, such as one whose numbers are estimated.
+
+        Parameters
+        ----------
+        loss : Loss, or None
+            None for plain least squares; not checked.
+
+        Returns
+        -------
+        Problem
+            With everything else as in this one, constraints that the former loss implied included.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 4, 5)), 1, loss="poisson").with_loss(None).constraints[0]
+        NonNegative()
+        """
+        return self if loss is self.loss else self._with(loss=loss)
 
     def with_constraints(self, constraints: Constraints) -> Problem:
         """Return the problem with other constraints.
@@ -282,20 +325,20 @@ class Problem(FormerAttributes):
             data=ObservedTensor(tensor, observed, False),
         )
 
-    def with_weights(self, tensor: Tensor, observed: Array) -> Problem:
+    def with_weights(self, tensor: Tensor, observed: Array | None) -> Problem:
         """Return the problem on another tensor of the same shape, with other weights of its entries.
 
         Parameters
         ----------
         tensor : Tensor
             Not checked.
-        observed : array of the shape of the tensor
+        observed : array of the shape of the tensor, or None
             Weights of its entries, not checked.
 
         Returns
         -------
         Problem
-            With the same rank, constraints and shared factors.
+            With the same rank, constraints and shared factors, by least squares.
 
         Examples
         --------
@@ -305,7 +348,8 @@ class Problem(FormerAttributes):
         >>> problem.with_weights(problem.tensor, np.full((3, 4, 5), 2.0)).data.mean_weight
         2.0
         """
-        return self._with(second_moment=None, labels=None, data=ObservedTensor(tensor, observed, self.symmetric))
+        data = ObservedTensor(tensor, observed, self.symmetric)
+        return self._with(second_moment=None, labels=None, data=data, loss=None)
 
     def complete(self) -> Problem:
         """Return the problem on the tensor with missing entries filled, without constraints, for a start.
@@ -421,7 +465,7 @@ class Problem(FormerAttributes):
 
     @cached_property
     def required_features(self) -> frozenset[str]:
-        """What a method must support: of "constraints", "observed" and "partial symmetry", what the problem has.
+        """What a method must support: of "constraints", "loss", "observed" and "partial symmetry", what there is.
 
         Examples
         --------
@@ -432,6 +476,7 @@ class Problem(FormerAttributes):
         """
         has = {
             "constraints": self.constraints is not None,
+            "loss": self.loss is not None,
             "observed": self.entries is not None,
             "partial symmetry": bool(self.shared),
         }
@@ -487,6 +532,24 @@ class Problem(FormerAttributes):
         True
         """
         return self.data.entries
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The observed entries one by one, for losses; of a large tensor of counts those that are not zero.
+
+        See Also
+        --------
+        Problem.entries : For least squares.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 4, 5)), 1, loss="poisson").cells.size
+        60
+        """
+        listed = self.loss is not None and self.loss.slope_at_zero is not None and is_large(self.tensor.shape)
+        return self.data.cells if listed else self.data.all_cells
 
     def observed_mask(self) -> np.ndarray:
         """Return which entries were observed.

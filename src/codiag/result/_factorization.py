@@ -18,13 +18,14 @@ from codiag._checks import Seed, as_share
 from codiag._text import as_file, as_path, reason_of, visible
 from codiag.constraints import Constraint
 from codiag.labels import Labels
-from codiag.losses import Scatter
+from codiag.losses import Loss, Scatter
 from codiag.problem import Stage
 from codiag.result._files import read_fit, write_fit
 from codiag.tensors import FactoredTensor
 
 if TYPE_CHECKING:
     from codiag.problem import Problem
+    from codiag.result._scored import Deviance
     from codiag.theory import Bootstrap, Diagnosis, Intervals, NoiseErrors, Sensitivity
 
 
@@ -72,7 +73,10 @@ class Factorization:
         index of several levels, or a long data frame.
     data : Problem, optional
         The problem with the tensor itself, from which `scatter` and `bootstrap` are computed. None if it was not kept:
-        by `factorize_each`, in files, and of tensors with more than two million entries.
+        by `factorize_each`, in files, and of tensors with more than two million entries. Of a loss other than least
+        squares, this and `problem` are the weighted least squares around the fit.
+    goodness : Deviance, optional
+        Of a loss other than least squares: the loss, with numbers that were estimated, and the deviance.
 
     See Also
     --------
@@ -103,6 +107,7 @@ class Factorization:
     constraints: tuple[Constraint | None, ...] | None = None
     labels: Labels | None = None
     data: Problem | None = None
+    goodness: Deviance | None = None
 
     def __post_init__(self) -> None:
         if self.symmetric is not False:
@@ -153,6 +158,81 @@ class Factorization:
         60.0
         """
         return FactoredTensor(self.weights, list(map(_without_nan, self.factors)), symmetric=self.symmetric)
+
+    @property
+    def loss(self) -> Loss | None:
+        """The loss that was minimized, with numbers that were estimated; None for least squares.
+
+        See Also
+        --------
+        Factorization.deviance : Its value.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, loss="poisson", seed=0).loss
+        Poisson(link='identity')
+        """
+        return None if self.goodness is None else self.goodness.loss
+
+    @property
+    def deviance(self) -> float:
+        """Twice the loss, over the entries observed: the squared distance for least squares.
+
+        See Also
+        --------
+        Factorization.explained_deviance : Relative to that of the mean of all entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, loss="poisson", seed=0).deviance < 1e-9
+        True
+        """
+        return (self.relative_error * self.norm) ** 2 if self.goodness is None else self.goodness.total
+
+    @property
+    def explained_deviance(self) -> float:
+        """Share of the deviance that components explain, relative to that of the mean of all entries.
+
+        For least squares it is the share of the squared norm, ``1 - relative_error ** 2``. NaN if all entries are
+        equal.
+
+        See Also
+        --------
+        Factorization.dispersion : Whether what is left is as large as the loss says.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> counts = np.random.default_rng(0).poisson(3 * np.ones((9, 8, 7)) * np.arange(9)[:, None, None])
+        >>> bool(codiag.factorize(counts, 1, loss="poisson", seed=0).explained_deviance > 0.8)
+        True
+        """
+        return 1 - self.relative_error**2 if self.goodness is None else self.goodness.explained
+
+    @property
+    def dispersion(self) -> float:
+        """Variance of entries around the fit, relative to what the loss says: 1 if it is right; NaN for least squares.
+
+        Standard errors and intervals are multiplied by its root, so that they hold if it is not.
+
+        See Also
+        --------
+        Factorization.diagnose : Says so if it is large.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> counts = np.random.default_rng(0).poisson(5.0, size=(12, 13, 14))
+        >>> round(codiag.factorize(counts, 1, loss="poisson", seed=0).dispersion, 1)
+        1.0
+        """
+        return math.nan if self.goodness is None else self.goodness.dispersion
 
     @cached_property
     def noise(self) -> float:
@@ -474,8 +554,10 @@ class Factorization:
         >>> codiag.factorize(tensor, 2, seed=0).sensitivity.n_parameters
         44.0
         """
-        from codiag.theory import restricted_sensitivity, sensitivity
+        from codiag.theory import restricted_sensitivity, sensitivity, unknown_sensitivity
 
+        if self.goodness is not None and self.problem is None:
+            return unknown_sensitivity(self.tensor)
         return sensitivity(self.tensor) if self.problem is None else restricted_sensitivity(self.tensor, self.problem)
 
     def diagnose(self) -> Diagnosis:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -18,10 +18,12 @@ from codiag._arrays import Array, to_host
 from codiag._text import save_arrays
 from codiag.constraints import Constraint, Fixed, NonNegative, Orthogonal, Ridge
 from codiag.labels import Labels
-from codiag.losses import Scatter
+from codiag.losses import Bernoulli, Huber, Loss, NegativeBinomial, Poisson, Scatter
 from codiag.problem import Stage
+from codiag.result._scored import Deviance
 
 KINDS: dict[str, type[Constraint]] = {kind.__name__: kind for kind in (Fixed, NonNegative, Orthogonal, Ridge)}
+LOSSES: dict[str, type[Loss]] = {kind.__name__: kind for kind in (Bernoulli, Huber, NegativeBinomial, Poisson)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +86,9 @@ def write_fit(path: Path, fit: Factorization) -> None:
         "stages": [list(stage) for stage in fit.stages],
         "n_observed": fit.n_observed,
     }
+    if fit.goodness is not None:
+        meta["loss"] = [type(fit.goodness.loss).__name__, asdict(fit.goodness.loss)]
+        meta["deviance"] = [getattr(fit.goodness, part.name) for part in fields(fit.goodness)[1:]]
     factors = fit.factors[:1] if fit.symmetric else fit.factors
     arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(factors)}
     if fit.constraints is not None:
@@ -125,12 +130,19 @@ def read_fit(path: Path, kind: type[Factorization]) -> Factorization:
             n_observed=meta.get("n_observed"),
             constraints=_constraints(meta, file),
             labels=_labels(meta, file),
+            goodness=_goodness(meta),
         )
         if "worth" in file:
             _restore_sensitivity(fit, meta, file)
         if "explains_residual" in meta:
             _restore_noise(fit, meta, file)
         return fit
+
+
+def _goodness(meta: dict[str, Any]) -> Deviance | None:
+    """Return the loss and its deviance; None for least squares, and for losses that are not codiag's own."""
+    name, options = meta.get("loss", ("", {}))
+    return Deviance(LOSSES[name](**options), *meta["deviance"]) if name in LOSSES else None
 
 
 def _constraints(meta: dict[str, Any], file: Any) -> Any:

@@ -16,6 +16,7 @@ from codiag.least_squares import CANCELLING, LeastSquares, noise_excess, unit_co
 from codiag.methods import Method, fit_or_refuse
 from codiag.problem import Estimate, Problem
 from codiag.result._factorization import Factorization
+from codiag.result._scored import deviance_of, excess_of, linearized, relative_error_of
 from codiag.tensors import FactoredTensor, Tensor, is_large, sketch_width
 
 MOST_EMPTY_BYTES = 2**30
@@ -118,6 +119,8 @@ of cosines of -0.85, the value at which chemometrics calls a solution degenerate
 
 def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
     """Return the components of an estimate in their final form, with their error."""
+    if problem.loss is not None:
+        return _scored_factorization(estimate, problem)
     objective, unobserved = LeastSquares(problem), problem.unobserved_rows()
     components = canonical(_with_rows(estimate.components, unobserved, 0.0), problem)
     relative_error = math.sqrt(_distance(objective, estimate, components) / objective.squared_norm)
@@ -135,6 +138,30 @@ def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
         constraints=problem.constraints,
         labels=problem.labels,
         data=_kept(problem),
+    )
+
+
+def _scored_factorization(estimate: Estimate, problem: Problem) -> Factorization:
+    """Return the same for a loss: errors are those of the weighted least squares around the fit."""
+    problem, unobserved = problem.with_loss(estimate.loss or problem.loss), problem.unobserved_rows()
+    components = canonical(_with_rows(estimate.components, unobserved, 0.0), problem)
+    relative_error, norm = relative_error_of(problem, components)
+    around = linearized(problem, components)
+    return Factorization(
+        weights=components.weights,
+        factors=_with_rows(components, unobserved, math.nan).factors,
+        relative_error=relative_error,
+        norm=norm,
+        converged=bool(estimate.converged),
+        stages=tuple(estimate.stages),
+        residual_excess=excess_of(problem, components),
+        symmetric=components.symmetric,
+        n_observed=None if problem.entries is None else problem.n_observed,
+        problem=around,
+        constraints=problem.constraints,
+        labels=problem.labels,
+        data=around,
+        goodness=deviance_of(problem, components),
     )
 
 
@@ -238,7 +265,12 @@ def _allows_signs(constraint: Constraint | None) -> bool:
 
 
 def whole_norm(fit: Factorization) -> float:
-    """Return the norm of a tensor whose other entries are as large as those observed, on average."""
+    """Return the norm of a tensor whose other entries are as large as those observed, on average.
+
+    Of a loss other than least squares it is that of the fit, since entries may be in other units.
+    """
+    if fit.goodness is not None:
+        return math.sqrt(fit.tensor.squared_norm())
     return fit.norm * math.sqrt(math.prod(fit.shape) / (fit.n_observed or 1))
 
 

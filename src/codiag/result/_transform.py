@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from codiag._arrays import Array, array_namespace, double, epsilon, identity, like, moved, to_host
-from codiag.constraints import Constraint, times_gram
+from codiag.constraints import Constraint, Fixed, NonNegative, times_gram
 from codiag.labels import read_like
-from codiag.least_squares import hadamard_gram
-from codiag.problem import after_first_look, without_missing
+from codiag.least_squares import Limits, Scoring, hadamard_gram, minimize
+from codiag.problem import Problem, after_first_look, without_missing
 from codiag.tensors import FactoredTensor, Tensor, as_tensor
 from codiag.tensors.entries import Entries
 
@@ -27,10 +27,11 @@ ROUNDINGS = 10
 
 
 class Samples(NamedTuple):
-    """Samples along a mode of a fit: the tensor that holds them, and what was observed of it, or None for all."""
+    """Samples along a mode of a fit: their tensor, and what was observed of it, with its weights, or None for all."""
 
     tensor: Tensor
     entries: Entries | None
+    weights: Array | None
 
     @classmethod
     def of(cls, fit: Factorization, new: Any, mode: int, observed: Any) -> Samples:
@@ -41,12 +42,15 @@ class Samples(NamedTuple):
             entries, known = after_first_look(entries, None, False)
         _check_shape(fit, getattr(entries, "shape", None) or np.shape(entries), mode)
         tensor = as_tensor(entries, False)
-        return cls(tensor, tensor.observed_entries(None if known is None else tensor.weights_like(known)))
+        weights = None if known is None else tensor.weights_like(known)
+        return cls(tensor, tensor.observed_entries(weights), weights)
 
 
 def transform(fit: Factorization, new: Any, mode: Any, observed: Any) -> Array:
     """Return what `Factorization.transform` does."""
     mode = _as_mode(mode, len(fit.shape))
+    if fit.loss is not None:
+        return scored_coefficients(fit, Samples.of(fit, new, mode, observed), mode)
     return coefficients(fit, Samples.of(fit, new, mode, observed), mode)
 
 
@@ -63,9 +67,45 @@ def coefficients(fit: Factorization, samples: Samples, mode: int) -> Array:
     return moved(rows, samples.tensor.reference)
 
 
+def scored_coefficients(fit: Factorization, samples: Samples, mode: int) -> Array:
+    """Return the coefficients of samples under the loss of a fit: convex for all losses of codiag but odds."""
+    problem, start = _fixed_problem(fit, samples, mode)
+    solved = minimize(problem, start, Limits()).components
+    return moved(solved.factors[mode] * solved.weights, samples.tensor.reference)
+
+
+def _fixed_problem(fit: Factorization, samples: Samples, mode: int) -> tuple[Problem, FactoredTensor]:
+    """Return the problem whose factors are those of a fit but for one mode, and a start inside the constraints."""
+    reference, loss = double(samples.tensor.reference), fit.loss
+    factors = [like(to_host(factor).astype(np.float64), reference) for factor in fit.tensor.factors]
+    rule = None if fit.constraints is None else fit.constraints[mode]
+    rule = rule if rule is not None and rule.holds_by_rows else None
+    is_positive = loss is not None and loss.needs_nonnegative
+    rules = [Fixed(factor) for factor in factors]
+    constraints = [(NonNegative() if is_positive else rule) if m == mode else known for m, known in enumerate(rules)]
+    problem = Problem(
+        samples.tensor, fit.rank, constraints=constraints, observed=samples.weights, symmetric=False, loss=loss
+    )
+    size = problem.tensor.shape[mode]
+    factors[mode] = like(np.zeros((size, fit.rank)), reference)
+    if is_positive:  # the mean of the samples, which no entry excludes
+        factors[mode] = factors[mode] + 1.0
+        ones = like(np.ones(fit.rank), reference)
+        total = float(array_namespace(reference).sum(FactoredTensor(ones, factors, symmetric=False).to_dense()))
+        cells = problem.cells
+        mean = cells.total(cells.values) / max(cells.size, 1)
+        factors[mode] = factors[mode] * (max(mean, 1e-12) * math.prod(problem.tensor.shape) / total)
+    return problem, FactoredTensor(like(np.ones(fit.rank), reference), factors, symmetric=False)
+
+
 def explained_share(fit: Factorization, new: Any) -> float:
     """Return the share of the squares of new samples along the first mode, as observed, that components explain."""
-    tensor, entries = samples = Samples.of(fit, new, 0, None)
+    if fit.loss is not None:
+        problem, start = _fixed_problem(fit, Samples.of(fit, new, 0, None), 0)
+        objective = Scoring(problem)
+        solved = minimize(problem, start, Limits())
+        return 1 - 2 * solved.objective / objective.squared_norm if objective.squared_norm > 0 else 1.0
+    tensor, entries, _ = samples = Samples.of(fit, new, 0, None)
     reference = tensor.reference
     others = [like(to_host(factor), reference) for factor in fit.tensor.factors[1:]]
     ones = like(np.ones(fit.rank), reference)
@@ -108,7 +148,7 @@ def fixed_sizes(factor: np.ndarray, constraint: Constraint) -> np.ndarray:
 
 def _equations(fit: Factorization, samples: Samples, mode: int) -> tuple[Array, Array]:
     """Return the normal equations of the coefficients: one Gram matrix for all samples, or one for each."""
-    tensor, entries = samples
+    tensor, entries, _ = samples
     reference = double(tensor.reference)
     factors = [like(to_host(factor).astype(np.float64), reference) for factor in fit.tensor.factors]
     factors[mode] = like(np.zeros((tensor.shape[mode], fit.rank)), reference)

@@ -19,7 +19,6 @@ from codiag.least_squares import (
     BRIEF_SWEEPS,
     NEGLIGIBLE,
     ROUGH,
-    SLOW,
     LeastSquares,
     Limits,
     are_cancelling,
@@ -27,8 +26,9 @@ from codiag.least_squares import (
 )
 from codiag.problem import INTERRUPTED, Budget, Estimate, Log, Problem
 from codiag.reduction import Reduction, is_small, reduce, uncompressed
-from codiag.search._end import End
+from codiag.search._end import MEETINGS, End, lowest, n_meetings
 from codiag.search._finish import finish, step_flops
+from codiag.search._scored import scored
 from codiag.search._surplus import regrown
 from codiag.search._swaps import revived, swapped
 from codiag.starts import Start, default_starts
@@ -36,13 +36,6 @@ from codiag.tensors import FactoredTensor, is_large
 
 Monitor: TypeAlias = Callable[[FactoredTensor, float], bool | None]
 """Called as ``monitor(components, relative_error)`` after a step; True ends the fit there."""
-
-SAME_MINIMUM = 0.5
-"""Noise variances by which the objectives of rough ends of one minimum may differ: each is within a few tenths."""
-
-MEETINGS = 3
-"""Starts that must end at the lowest minimum, if its residual does not show that there is no lower one. Two would miss
-it in 5 of 120 symmetric tensors with more components than dimensions."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +70,8 @@ class Search:
 
     def run(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         """Solve a problem; with a monitor, an interrupt of the user returns the best components that it was shown."""
+        if problem.loss is not None:
+            return scored(self, problem, rng)
         run = _Run(self, problem, rng)
         try:
             return run.solve()
@@ -326,20 +321,6 @@ def explore(
             if len(ends) >= max_starts or is_over or is_enough(ends):
                 return lowest(ends)
     return lowest(ends)
-
-
-def lowest(ends: Sequence[End]) -> End:
-    """Return the end with the least objective."""
-    return min(ends, key=lambda end: end.objective)
-
-
-def n_meetings(ends: Sequence[End]) -> int:
-    """Return how many starts have ended at the lowest minimum, to the accuracy of rough ends."""
-    best = lowest(ends)
-    variance = SAME_MINIMUM * LeastSquares(best.problem).noise_variance
-    tolerance = min(variance, SLOW) if is_small(best.problem.tensor.shape) else variance
-    highest = best.objective * (1 + max(tolerance, NEGLIGIBLE))
-    return sum(end.objective <= highest for end in ends)
 
 
 def is_enough(ends: Sequence[End], n_starts: int = 1) -> bool:

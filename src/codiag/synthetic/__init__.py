@@ -4,6 +4,7 @@
 Function                  Data
 ========================= ===========================================================
 `noisy_tensor`            A tensor of any shape and rank.
+`count_events`            Counts of events, in a sparse tensor.
 `fluorescence`            Emission-excitation spectra of mixtures.
 `matrix_stack`            Matrices with a common factor.
 `mixed_signals`           Sources mixed to channels.
@@ -24,6 +25,7 @@ Examples
 """
 
 from codiag._checks import Seed, former_names
+from codiag.synthetic._counts import CountedEvents, count_events
 from codiag.synthetic._juries import jury_votes
 from codiag.synthetic._latent_variables import Crowd, Graph, crowd_votes, mixed_membership_graph, worker_confusions
 from codiag.synthetic._matrices import (
@@ -46,6 +48,7 @@ from codiag.synthetic._tensors import (
 )
 
 __all__ = [
+    "count_events",
     "crowd_votes",
     "fluorescence",
     "jury_votes",

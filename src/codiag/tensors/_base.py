@@ -17,7 +17,7 @@ from codiag.tensors._sums import Core, Products, SquaredDistance, Sum
 
 if TYPE_CHECKING:
     from codiag.tensors._dense import DenseTensor
-    from codiag.tensors.entries import Entries
+    from codiag.tensors.entries import Cells, Entries
 
 REAL = int | float | np.integer | np.floating
 """Numbers that may multiply a tensor."""
@@ -529,6 +529,30 @@ class Tensor(ABC):
         from codiag.tensors.entries import entries_of_array
 
         return None if weights is None else entries_of_array(self.to_dense(), weights)
+
+    def cells(self, weights: Array | None) -> Cells:
+        """Return the observed entries one by one, for losses other than least squares.
+
+        Parameters
+        ----------
+        weights : array of the shape of the tensor, or None
+            As `weights_like` returns them.
+
+        Returns
+        -------
+        Cells
+            The entries, zeros that are not stored left out.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 4, 5))).cells(None).size
+        60
+        """
+        from codiag.tensors.entries import DenseCells
+
+        return DenseCells(self.to_dense(), weights, symmetric=self.symmetric)
 
     def filled(self, weights: Array | None) -> Tensor:
         """Replace missing entries by the weighted mean of the observed ones.

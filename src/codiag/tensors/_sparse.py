@@ -28,7 +28,7 @@ from codiag.tensors._sums import Core, Products, SquaredDistance, Sum, logged
 
 if TYPE_CHECKING:
     from codiag.tensors._dense import DenseTensor
-    from codiag.tensors.entries import Entries
+    from codiag.tensors.entries import Cells, Entries
 
 
 class SparseTensor(StoredTensor):
@@ -117,6 +117,15 @@ class SparseTensor(StoredTensor):
         listed = to_host(weights)[tuple(self.coords)]
         is_observed = listed > 0
         return ListedEntries(self.coords[:, is_observed], self.values[is_observed], listed[is_observed], self.shape)
+
+    def cells(self, weights: Array | None) -> Cells:
+        from codiag.tensors.entries import ListedCells
+
+        if weights is None:
+            return ListedCells(self.coords, self.values, None, self.shape, has_zeros=not self.is_partial)
+        if not self.is_partial:
+            return super().cells(weights)
+        return ListedCells(self.coords, self.values, to_host(weights)[tuple(self.coords)], self.shape, has_zeros=False)
 
     def filled(self, weights: Array | None) -> Tensor:
         """Return an unbiased estimate of the tensor if absent entries are missing; otherwise as `Tensor.filled`.

@@ -49,7 +49,14 @@ from codiag.theory._perturbation import (
     standard_errors,
 )
 from codiag.theory._resampling import Bootstrap, bootstrap, jackknife, part_of
-from codiag.theory._sensitivity import Sensitivity, Unknowns, noise_level, restricted_sensitivity, sensitivity
+from codiag.theory._sensitivity import (
+    Sensitivity,
+    Unknowns,
+    noise_level,
+    restricted_sensitivity,
+    sensitivity,
+    unknown_sensitivity,
+)
 from codiag.theory._whitening import whitened_errors, whitened_fit
 
 __all__ = [

@@ -391,8 +391,12 @@ def _advice(
         sentences.append(f"{which}: rank {fit.rank} may be too high; {lower}.")
     if fit.residual_excess is not None and fit.residual_excess > 1:
         sentences.append(_about_residual(fit, likeness, is_sound=not degenerate and not superfluous))
-    elif fit.scatter is not None and not fit.scatter.is_white:
+    elif fit.goodness is None and fit.scatter is not None and not fit.scatter.is_white:
         sentences.append(f"The noise is not white: {fit.noise_model}. Standard errors allow for that.")
+    if _looks_like_counts(fit):
+        sentences.append("Entries are counts that scatter more where they are larger: loss='poisson' may be better.")
+    if fit.goodness is not None and not fit.goodness.has_right_variance:
+        sentences.append(_about_dispersion(fit))
     unobserved = [np.flatnonzero(np.isnan(to_host(factor)).any(axis=1)).tolist() for factor in fit.factors]
     if any(unobserved):
         sentences.append(f"Nothing was observed of {_named_rows(fit, unobserved)}: NaN, and the rest as without it.")
@@ -412,6 +416,25 @@ def _advice(
     if not fit.converged:
         sentences.append("The fit did not converge: another seed or a lower rank may tell more.")
     return sentences
+
+
+def _looks_like_counts(fit: Factorization) -> bool:
+    """Return whether entries fitted by least squares are counts, with variances that grow with the fit."""
+    if fit.goodness is not None or fit.data is None or fit.scatter is None or fit.scatter.deviations is None:
+        return False
+    entries = to_host(fit.data.tensor.to_dense())
+    are_counts = bool(np.all((entries >= 0) & (entries == np.rint(entries))))
+    return are_counts and float(fit.scatter.deviations[-1]) > float(fit.scatter.deviations[0])
+
+
+def _about_dispersion(fit: Factorization) -> str:
+    """Return a sentence on a variance that is not that of the loss."""
+    said = (
+        f"Entries scatter with {fit.dispersion:.2g} times the variance of {fit.loss!r}; standard errors allow for that."
+    )
+    if fit.dispersion > 1 and fit.goodness is not None and fit.goodness.loss.scales_with_mean:
+        said += " If it grows faster than the mean, loss=NegativeBinomial() gives more accurate factors."
+    return said
 
 
 def _about_residual(fit: Factorization, likeness: float, *, is_sound: bool) -> str:

@@ -66,7 +66,7 @@ def scatter_of(fit: Factorization) -> Scatter | None:
     problem = fit.data
     if problem is None or problem.tensor.shape != fit.shape or 2 * problem.n_parameters > problem.n_independent:
         return None
-    if fit.residual_excess == 0:  # rounding
+    if fit.residual_excess == 0 or (fit.goodness is not None and fit.goodness.has_right_variance):  # rounding, or known
         return Scatter.white(fit.shape)
     takes_much = problem.n_parameters > LITTLE * problem.n_independent
     linear, weights = Linearization.of(fit) if takes_much else None, _weights_of(problem)
@@ -100,6 +100,11 @@ def _is_typical(residual: np.ndarray, observed: np.ndarray | None, model: np.nda
 def noise_in_words(fit: Factorization) -> str:
     """Say under which noise the errors of a fit hold."""
     names = [f"mode {mode}" for mode in range(len(fit.shape))] if fit.labels is None else fit.labels.names
+    if fit.goodness is not None and fit.goodness.has_right_variance:
+        return f"that of {fit.loss!r}"
+    if fit.goodness is not None:
+        more = "" if fit.scatter is None or fit.scatter.is_white else f"; beyond that {fit.scatter.in_words(names)}"
+        return f"{fit.dispersion:.2g} times the variance of {fit.loss!r}{more}"
     if fit.scatter is None:
         return "taken to be white: the residual was not examined"
     if fit.rank * sum(fit.shape) > MOST_UNKNOWNS and not fit.scatter.is_white:

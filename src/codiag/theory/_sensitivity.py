@@ -70,6 +70,13 @@ class Sensitivity:
         return np.where(infinite, np.inf, np.sqrt(squares))
 
 
+def unknown_sensitivity(components: FactoredTensor) -> Sensitivity:
+    """Return the answer for unknowns that are too many."""
+    entries = tuple(np.full((size, components.rank), np.nan) for size in components.shape)
+    unknown, n_known = np.full(components.rank, np.nan), float(components.rank * (sum(components.shape) - 2))
+    return Sensitivity(entries, unknown, n_known, ((),) * components.order, unknown)
+
+
 def _sum_of_known(squares: np.ndarray) -> np.ndarray:
     """Return sums over the rows that are numbers; NaN if none is."""
     return np.where(np.all(np.isnan(squares), axis=0), np.nan, np.nansum(squares, axis=0))
@@ -77,6 +84,9 @@ def _sum_of_known(squares: np.ndarray) -> np.ndarray:
 
 def noise_level(fit: Factorization) -> float:
     """Return the standard deviation of white noise that leaves the residual of a fit; NaN if no entry is to spare."""
+    if fit.goodness is not None:
+        weight = 1.0 if fit.problem is None else fit.problem.data.mean_weight
+        return math.sqrt(fit.dispersion / weight)
     if fit.problem is None:
         groups = groups_of(bool(fit.symmetric), len(fit.shape))
         spare: float = n_independent_entries(fit.shape, groups) - n_parameters(fit.shape, groups, fit.rank)

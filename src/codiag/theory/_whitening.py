@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from codiag._arrays import like, to_host
-from codiag.losses import Gaussian
+from codiag.losses import Loss
 from codiag.methods import Auto, Method
 from codiag.problem import Estimate, Problem
 from codiag.result import as_factorization, solve
@@ -27,7 +27,7 @@ ROUNDS = 2
 """How often variances are estimated, from the residual of least squares and then from that of the weighted fit."""
 
 
-def whitened_fit(problem: Problem, loss: Gaussian, method: Method, seed: Any) -> Factorization:
+def whitened_fit(problem: Problem, loss: Loss, method: Method, seed: Any) -> Factorization:
     """Fit a tensor whose noise has a covariance in each mode, which is given, or estimated from the residual."""
     if problem.required_features or problem.shared or problem.symmetric:
         raise ValueError(

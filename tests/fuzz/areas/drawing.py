@@ -15,7 +15,7 @@ from ..invariants import Problems, finite, has_shape
 
 NAMES = ("orthonormal_factor", "unit_factor", "mild_factor", "matrix_stack", "projection_stack", "noisy_tensor",
          "nonorthogonal_model", "orthogonal_model", "paper_tensor", "unit_noise", "operator_norm", "worker_confusions",
-         "crowd_votes", "jury_votes", "mixed_membership_graph", "fluorescence")  # fmt: skip
+         "crowd_votes", "jury_votes", "mixed_membership_graph", "fluorescence", "count_events")  # fmt: skip
 
 
 def _shaped(shape: tuple[int, ...], part: str = "") -> Check:
@@ -48,6 +48,11 @@ def _tensors(rng: np.random.Generator, size: int, k: int, seed: int) -> list[tup
             "fluorescence",
             {"shape": [n + 3 for n in shape], "rank": k, "clip": choose(rng, True, False), "seed": seed},
             _shaped(tuple(n + 3 for n in shape), "tensor"),
+        ),
+        (
+            "count_events",
+            {"shape": shape, "rank": k, "n_events": size * 10, "seed": seed},
+            _shaped(tuple(shape), "tensor"),
         ),
         ("unit_noise", {"size": size, "seed": seed}, _shaped((size,) * 3)),
         (

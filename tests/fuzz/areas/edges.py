@@ -8,13 +8,39 @@ from typing import Any
 
 import numpy as np
 
-from codiag.drop_in import CP, CP_NN, CP_NN_HALS, non_negative_parafac, non_negative_parafac_hals, parafac
+from codiag.drop_in import (
+    CP,
+    CP_NN,
+    CP_NN_HALS,
+    cp_apr,
+    gcp_opt,
+    non_negative_parafac,
+    non_negative_parafac_hals,
+    parafac,
+)
 
 from ..arrays import choose, random_array, random_rank
 from ..case import Case, covers
 from ..invariants import Problems, not_finite
 from ..reference import composed
 from .files import damaged, write_corpus, write_edges, write_tensor, write_votes
+
+
+@covers("codiag.drop_in.cp_apr", "codiag.drop_in.gcp_opt", weight=1)
+def of_pyttb(rng: np.random.Generator) -> Case:
+    """pyttb's functions for counts, with their arguments."""
+    shape, rank = tuple(int(size) for size in rng.integers(3, 8, size=3)), int(rng.integers(1, 3))
+    counts = rng.poisson(rng.gamma(2.0, size=shape)).astype(float) + (rng.random() < 0.5)
+    counts[0, 0, 0] += 1
+
+    def about(found: Any, given: dict[str, Any]) -> Problems:
+        if not found[2]["obj"] >= -1e-9:
+            yield "deviance", f"it is {found[2]['obj']}"
+
+    if rng.random() < 0.5:
+        return Case("codiag.drop_in.cp_apr", cp_apr, {"input_tensor": counts, "rank": rank}, True, (about,))
+    arguments = {"data": counts, "rank": rank, "objective": choose(rng, "POISSON", "GAUSSIAN", "NEGATIVE_BINOMIAL")}
+    return Case("codiag.drop_in.gcp_opt", gcp_opt, arguments, True, (about,))
 
 
 @covers("codiag.drop_in.parafac", "codiag.drop_in.CP", weight=2)

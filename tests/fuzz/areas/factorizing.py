@@ -8,6 +8,7 @@ import numpy as np
 
 import codiag
 from codiag.diagonalize import Jacobi, JDi, OrthogonalNewton
+from codiag.losses import Bernoulli, Gaussian, Huber, NegativeBinomial, Poisson
 from codiag.methods import ALS, METHODS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer
 from codiag.problem import Stage
 
@@ -50,6 +51,28 @@ def the_default(rng: np.random.Generator) -> Case:
     checks = (about_fit(held, rank, "best", int(rng.integers(2**31))), about_a_fit, *same_again(rng, arguments))
     valid = True if is_moderate(held) else None
     return Case("codiag.factorize", codiag.factorize, arguments, valid, checks, named=NAMED)
+
+
+@covers("codiag.losses.Poisson", "codiag.losses.NegativeBinomial", "codiag.losses.Bernoulli", "codiag.losses.Huber",
+        "codiag.losses.Gaussian", "codiag.extending.Loss", weight=3)  # fmt: skip
+def another_loss(rng: np.random.Generator) -> Case:
+    """Entries drawn from a loss, now and then with missing ones, which it must accept."""
+    shape, rank = tuple(int(size) for size in rng.integers(3, 9, size=3)), int(rng.integers(1, 3))
+    factors = [rng.gamma(2.0, size=(size, rank)) for size in shape]
+    loss = choose(rng, Poisson(), Poisson("log"), NegativeBinomial(0.5), Bernoulli("odds"), Huber(1.0), Gaussian())
+    model = np.einsum("ir,jr,kr->ijk", *factors)
+    drawn = loss.draw(np.log(model) if isinstance(loss, Poisson) and loss.link == "log" else model, rng)
+    tensor = np.where(rng.random(shape) < choose(rng, 0.0, 0.2), np.nan, drawn)
+    if not np.nansum(tensor**2) > 0:
+        tensor = np.ones(shape)
+
+    def check(fit: Any, given: dict[str, Any]) -> Problems:
+        yield from finite(fit.weights, given)
+        if not fit.deviance >= -1e-9:
+            yield "deviance", f"it is negative: {fit.deviance}"
+
+    arguments = {"tensor": tensor, "rank": rank, "loss": loss, "seed": int(rng.integers(2**31))}
+    return Case("codiag.factorize", codiag.factorize, arguments, True, (check,), named=(*NAMED, "loss"))
 
 
 @covers("codiag.factorize_each", "codiag.FailedFitsError", weight=2)

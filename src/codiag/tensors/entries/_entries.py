@@ -145,10 +145,12 @@ class DenseEntries(Entries):
 
     def gauss_newton_product(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
         xp = array_namespace(self._weights)
-        total = 0.0 * self._weights
-        for mode, move in enumerate(moves):
-            changed = [move if other == mode else factor for other, factor in enumerate(factors)]
-            total = total + xp.reshape(khatri_rao(changed[:-1]) @ xp.matrix_transpose(changed[-1]), self.shape)
+        front, n_others = 0.0 * khatri_rao(factors[:-1]), len(factors) - 1
+        for mode in range(n_others):
+            front = front + khatri_rao([moves[other] if other == mode else factors[other] for other in range(n_others)])
+        columns = xp.concat([front, khatri_rao(factors[:-1])], axis=1)  # one product for the changes of all modes
+        last = xp.concat([factors[-1], moves[-1]], axis=1)
+        total = xp.reshape(columns @ xp.matrix_transpose(last), self.shape)
         return list(DenseTensor.of(self._weights * total, symmetric=False).read(Products(factors))[0])
 
     def gauss_newton_matrix(self, factors: Sequence[Array]) -> Array:
@@ -246,50 +248,50 @@ class ListedEntries(Entries):
         factors = [double(factor) for factor in components.factors]
         factors[0] = factors[0] * double(components.weights)
         for indices, values, weights in self._parts(components.rank):
-            rows = _rows(factors, indices)
-            yield indices, values - array_namespace(values).vecdot(_product(rows[:-1]), rows[-1]), weights
+            rows = rows_at(factors, indices)
+            yield indices, values - array_namespace(values).vecdot(product_of(rows[:-1]), rows[-1]), weights
 
     def distance_and_slopes(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
         xp = array_namespace(factors[0])
         distance, totals = 0.0, [xp.zeros_like(factor) for factor in factors]
         for indices, values, weights in self._parts(factors[0].shape[1]):
-            rows = _rows(factors, indices)
-            last = _product(rows[:-1])
+            rows = rows_at(factors, indices)
+            last = product_of(rows[:-1])
             gap = xp.vecdot(last, rows[-1]) - values
             distance += _squares(gap, weights)
             gap = _weighted(gap, weights)
             for mode, total in enumerate(totals):
-                _add_rows(total, indices[mode], last if mode == len(rows) - 1 else _product(rows, mode), gap)
+                add_rows(total, indices[mode], last if mode == len(rows) - 1 else product_of(rows, mode), gap)
         return distance, totals
 
     def row_grams(self, factors: Sequence[Array], mode: int) -> Array:
         rank = factors[0].shape[1]
         totals = [array_namespace(factors[0]).zeros_like(factors[mode]) for _ in range(rank)]
         for indices, _, weights in self._parts(rank):
-            others = _product(_rows(factors, indices), mode)
+            others = product_of(rows_at(factors, indices), mode)
             for i, total in enumerate(totals):
-                _add_rows(total, indices[mode], others, _weighted(others[:, i], weights))
+                add_rows(total, indices[mode], others, _weighted(others[:, i], weights))
         return array_namespace(factors[0]).stack(totals, axis=2)
 
     def row_products(self, factors: Sequence[Array], mode: int) -> Array:
         total = array_namespace(factors[0]).zeros_like(factors[mode])
         for indices, values, weights in self._parts(factors[0].shape[1]):
-            others = _product(_rows(factors, indices), mode)
-            _add_rows(total, indices[mode], others, _weighted(values, weights))
+            others = product_of(rows_at(factors, indices), mode)
+            add_rows(total, indices[mode], others, _weighted(values, weights))
         return total
 
     def gauss_newton_product(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
         xp = array_namespace(factors[0])
         totals = [xp.zeros_like(factor) for factor in factors]
         for indices, values, weights in self._parts(factors[0].shape[1]):
-            rows = _rows(factors, indices)
-            others = [_product(rows, mode) for mode in range(len(factors))]
+            rows = rows_at(factors, indices)
+            others = [product_of(rows, mode) for mode in range(len(factors))]
             change = xp.zeros_like(values)
-            for move, other in zip(_rows(moves, indices), others, strict=True):
+            for move, other in zip(rows_at(moves, indices), others, strict=True):
                 change += xp.vecdot(move, other)
             change = _weighted(change, weights)
             for total, rows_of_mode, other in zip(totals, indices, others, strict=True):
-                _add_rows(total, rows_of_mode, other, change)
+                add_rows(total, rows_of_mode, other, change)
         return totals
 
     def gauss_newton_matrix(self, factors: Sequence[Array]) -> Array:
@@ -298,8 +300,8 @@ class ListedEntries(Entries):
         total = np.zeros((sum(self.shape) * rank,) * 2)
         for part, values, weights in self._parts(rank):
             indices, n = to_host(part), values.shape[0]
-            rows = _rows(known, indices)
-            entries = np.stack([_product(rows, mode) for mode in range(order)], axis=1)
+            rows = rows_at(known, indices)
+            entries = np.stack([product_of(rows, mode) for mode in range(order)], axis=1)
             if weights is not None:
                 entries *= np.sqrt(to_host(weights))[:, None, None]
             columns = (indices.T + starts)[:, :, None] * rank + np.arange(rank)
@@ -362,12 +364,12 @@ def _weighted(values: Array, weights: Array | None) -> Array:
     return values if weights is None else weights * values
 
 
-def _rows(factors: Sequence[Array], indices: Array) -> list[Array]:
+def rows_at(factors: Sequence[Array], indices: Array) -> list[Array]:
     xp = array_namespace(factors[0])
     return [xp.take(factor, row, axis=0) for factor, row in zip(factors, indices, strict=True)]
 
 
-def _product(rows: Sequence[Array], leave_out: int | None = None) -> Array:
+def product_of(rows: Sequence[Array], leave_out: int | None = None) -> Array:
     """Return the entrywise product of the rows of all modes, or of all but one."""
     kept = [row for mode, row in enumerate(rows) if mode != leave_out]
     product = kept[0] * kept[1]
@@ -376,7 +378,7 @@ def _product(rows: Sequence[Array], leave_out: int | None = None) -> Array:
     return product
 
 
-def _add_rows(total: Array, indices: Array, rows: Array, scales: Array) -> None:
+def add_rows(total: Array, indices: Array, rows: Array, scales: Array) -> None:
     """Add scaled rows to the rows of the total with these indices: a product with a matrix of one entry per column."""
     if is_torch_array(total):
         total.index_add_(0, indices, rows * scales[:, None])

@@ -1,0 +1,215 @@
+r"""The objective of losses other than least squares: Fisher scoring is Gauss-Newton with weights that change.
+
+At a point with the model :math:`\eta`, entry j has the curvature :math:`w_j` of its loss as a weight, and
+:math:`-\ell'(x_j, \eta_j) / w_j` as a residual.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+
+from codiag._arrays import Array, array_namespace, double
+from codiag.least_squares._components import product_without
+from codiag.least_squares._curvature import CurvatureLike, ObservedCurvature
+from codiag.least_squares._objective import LeastSquares, with_equal_scaling
+from codiag.least_squares._tolerances import NEGLIGIBLE
+from codiag.losses import Loss
+from codiag.problem import Problem
+from codiag.tensors import FactoredTensor, Tensor
+
+
+class Scoring(LeastSquares):
+    r"""Half the deviance of components, :math:`\sum_j o_j\, \ell(x_j, \eta_j)`, with ridges, for a problem with a loss.
+
+    Zeros that a sparse tensor does not list have a loss of :math:`s \eta`, whose sum over all entries is a product of
+    column sums.
+    """
+
+    is_quadratic = False
+
+    def __init__(self, problem: Problem, start: FactoredTensor | None = None) -> None:
+        super().__init__(problem, start)
+        assert problem.loss is not None
+        self.loss: Loss = problem.loss
+        self.cells = problem.cells
+        self._slope = (self.loss.slope_at_zero or 0.0) if self.cells.has_zeros else 0.0
+
+    @property
+    def noise_variance(self) -> float:
+        """Unit of the loss per unit objective: one where the loss states variances, relative to that of the mean."""
+        if self.loss.states_variance and self.null_value > 0:
+            return 1 / self.null_value
+        return super().noise_variance
+
+    @property
+    def is_multiplicative(self) -> bool:
+        """Whether multiplicative steps apply: zeros are not listed, and each mode has its non-negative factor."""
+        is_apart = self.layout.signs is None and not self.layout.shared
+        return self.cells.has_zeros and is_apart and not self.all_fixed and not self.has_ridges
+
+    @property
+    def steps_name(self) -> str:
+        """What steps are called in the log."""
+        return "multiplicative steps" if self.is_multiplicative else "Fisher scoring"
+
+    @cached_property
+    def squared_norm(self) -> float:
+        """Twice the loss of the best constant model: what there is to explain."""
+        return 2 * self.null_value
+
+    @cached_property
+    def null_model(self) -> float:
+        """The sum of components that has the mean of the entries everywhere; NaN if all entries are equal."""
+        n_listed = self.cells.total(0 * self.cells.values + 1)
+        mean = self.cells.total(self.cells.values) / (self.cells.size if self.cells.has_zeros else n_listed)
+        return self.loss.model_of(mean) if self.cells.total((self.cells.values - mean) ** 2) > 0 else math.nan
+
+    @cached_property
+    def null_value(self) -> float:
+        """Half the deviance of a model that has the mean of the entries everywhere; 0 if all entries are equal."""
+        if math.isnan(self.null_model):
+            return 0.0
+        values = self.cells.values
+        rest = self._slope * self.null_model * (self.cells.size - self.cells.total(0 * values + 1))
+        return self.cells.total(self.loss.value(values, 0 * values + self.null_model)) + rest
+
+    def model(self, components: FactoredTensor) -> Array:
+        """Return the sum of components at the listed entries."""
+        return self.cells.model(_scaled_factors(components))
+
+    def distance(self, components: FactoredTensor) -> float:
+        """Return the deviance of components."""
+        factors = _scaled_factors(components)
+        return 2 * self._value(factors, self.cells.model(factors))
+
+    def relative_error(self, components: FactoredTensor, value: float | None = None) -> float:
+        """Return the root of the share of the deviance that components leave, relative to the mean alone."""
+        distance = self.distance(components) if value is None or self.has_ridges else 2 * value
+        return math.sqrt(distance / self.squared_norm) if self.squared_norm > 0 else 0.0
+
+    def residual(self, components: FactoredTensor) -> Tensor:
+        r"""Return standardized residuals, :math:`-\ell' / \sqrt w` with the information w, times roots of weights.
+
+        Of exponential families these are Pearson's, of variance one if the loss is right.
+        """
+        return self.cells.tensor_of(self.standardized(components))
+
+    def standardized(self, components: FactoredTensor) -> Array:
+        """Return the same at the listed entries."""
+        model = self.model(components)
+        xp = array_namespace(model)
+        residual = -self.loss.derivative(self.cells.values, model) / xp.sqrt(self._information(model))
+        if self.cells.weights is not None:
+            known = self.cells.weights > 0
+            residual = xp.where(known, xp.sqrt(self.cells.weights) * residual, xp.zeros_like(residual))
+        return residual
+
+    def _information(self, model: Array) -> Array:
+        """Return the information of the observed entries, at most a million times that at their mean.
+
+        Where the model vanishes information is infinite, but says nothing: no entry of a factor that is not zero moves
+        the model there.
+        """
+        xp, known = array_namespace(model), self.cells.values
+        if self.cells.weights is not None:
+            known = xp.where(self.cells.weights > 0, known, xp.full_like(model, math.nan))
+        information = self.loss.information(known, model)
+        if math.isnan(self.null_model):
+            return information
+        usual = self.loss.information(xp.ones_like(model), xp.full_like(model, self.null_model))
+        return xp.where(information < usual / NEGLIGIBLE, information, usual / NEGLIGIBLE)
+
+    def squared_residual_error(self, components: FactoredTensor) -> float:
+        """Return the standard error of the sum of squares of standardized residuals, from their fourth powers."""
+        residual = self.standardized(components)
+        return math.sqrt(float(array_namespace(residual).sum(residual**4)))
+
+    def squared_residual(self, components: FactoredTensor) -> float:
+        """Return the sum of squares of standardized residuals; of a zero that is not listed, the square is its mean."""
+        squares = self.residual(components)
+        if not self.cells.has_zeros:
+            return squares.squared_norm()
+        factors = _scaled_factors(components)
+        return squares.squared_norm() + self._background(factors) - self.cells.total(self.cells.model(factors))
+
+    def linearized(self, components: FactoredTensor) -> Problem:
+        r"""Return the weighted least squares that a step of Fisher scoring from components solves.
+
+        Entries :math:`\eta - \ell' / w` have the information w as weights.
+        """
+        model = self.model(components)
+        information = self._information(model)
+        response = model - self.loss.derivative(self.cells.values, model) / information
+        weights = self.cells.times_weights(information)
+        return self.problem.with_weights(self.cells.tensor_of(response), weights)
+
+    def value_and_gradient(self, point: Array, *, far: bool = False) -> tuple[float, Array]:
+        """Return half the deviance and its gradient, in one pass over the entries."""
+        factors = self.layout.expanded(point)
+        total, slopes = self.cells.visit(factors, self._terms)
+        value = total + self._slope * self._background(factors) + self._ridge(point)
+        if not math.isfinite(value):
+            return math.inf, 0 * point
+        if self._slope:
+            slopes = [slope + self._slope * ones for slope, ones in zip(slopes, _products(factors), strict=True)]
+        if self.layout.signs is None and not self.cells.has_zeros:
+            slopes = with_equal_scaling(factors, slopes)
+        gradient = self.layout.folded(slopes)
+        return value, gradient if self._strengths is None else gradient + self._strengths * point
+
+    def _terms(self, values: Array, model: Array) -> tuple[Array, Array]:
+        """Return the loss and its derivative, without the part that is summed over all entries."""
+        value = self.loss.value(values, model) - self._slope * model
+        return value, self.loss.derivative(values, model) - self._slope
+
+    def value_and_ratios(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
+        """Return half the deviance, and what entries of factors are multiplied by in a step of counts, by mode."""
+        total, slopes = self.cells.visit(factors, self._terms)
+        value = total + self._slope * self._background(factors)
+        ratios = [array_namespace(slope).where(slope < 0, -slope, 0 * slope) / self._slope for slope in slopes]
+        return value if math.isfinite(value) else math.inf, ratios
+
+    def gradient(self, point: Array) -> Array:
+        return self.value_and_gradient(point)[1]
+
+    def _value(self, factors: Sequence[Array], model: Array) -> float:
+        """Return half the deviance, given the model at the listed entries."""
+        value = self.cells.total(self.loss.value(self.cells.values, model) - self._slope * model)
+        if self._slope:
+            value += self._slope * self._background(factors)
+        return value if value == value else math.inf
+
+    def _background(self, factors: Sequence[Array]) -> float:
+        """Return the sum of the model over all entries of the tensor."""
+        xp = array_namespace(factors[0])
+        return float(xp.sum(xp.sum(factors[0], axis=0) * _products(factors)[0]))
+
+    def curvature(self, point: Array) -> CurvatureLike:
+        """Return the Gauss-Newton matrix at a point, with the curvature of the loss as weights of entries."""
+        model = self.cells.model(self.layout.expanded(point))
+        weights = self.cells.times_weights(self.loss.curvature(self.cells.values, model))
+        return ObservedCurvature(self.layout, point, self.cells.weighted(weights))
+
+    @property
+    def expected_share(self) -> None:
+        """None: weights of entries change from step to step."""
+
+
+def _scaled_factors(components: FactoredTensor) -> list[Array]:
+    """Return the factors of components, the first one times their weights."""
+    factors = [double(factor) for factor in components.factors]
+    return [factors[0] * double(components.weights), *factors[1:]]
+
+
+def _products(factors: Sequence[Array]) -> list[Array]:
+    """Return the products of the column sums of all modes but one, for each mode."""
+    xp = array_namespace(factors[0])
+    sums = [xp.sum(factor, axis=0) for factor in factors]
+    return [product_without(sums, [mode]) for mode in range(len(sums))]
+
+
+def objective_of(problem: Problem, start: FactoredTensor | None = None) -> LeastSquares:
+    """Return the objective of a problem: half the squared distance, or half the deviance of its loss."""
+    return LeastSquares(problem, start) if problem.loss is None else Scoring(problem, start)

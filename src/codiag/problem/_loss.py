@@ -1,0 +1,111 @@
+"""Losses of a problem: the constraints that they imply, and what they do not go with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._arrays import Array, like, to_host
+from codiag.constraints import Constraint, Constraints, NonNegative
+from codiag.losses import Loss
+from codiag.problem._observed import ObservedTensor
+from codiag.tensors import FactoredTensor, is_large
+
+if TYPE_CHECKING:
+    from codiag.problem._problem import Problem
+
+INTERIOR = 1e-3
+"""Least entry of a non-negative factor at a start, relative to the mean of its column."""
+
+TINY = 1e-12
+"""The same of a column of zeros."""
+
+
+def implied_constraints(loss: Loss | None, given: Constraints, order: int) -> Constraints:
+    """Return non-negative factors if a loss needs them and no constraints are given."""
+    return (NonNegative(),) * order if loss is not None and loss.needs_nonnegative and given is None else given
+
+
+def check_loss(loss: Loss | None, data: ObservedTensor, constraints: Constraints) -> None:
+    """Raise if the entries, the constraints or the storage of a tensor do not go with a loss."""
+    if loss is None or loss.has_covariance:
+        return
+    tensor, name = data.tensor, type(loss).__name__
+    if loss.needs_nonnegative and not all(map(_is_nonnegative, constraints or (None,))):
+        raise ValueError(
+            f"constraints must be non-negative in all modes for {loss!r}; leave them out, or change the link"
+        )
+    if any(rule is not None and not rule.supports_steps for rule in constraints or ()):
+        raise ValueError(f"constraints must support steps for loss {name}; use those of codiag.constraints, or no loss")
+    if is_large(tensor.shape) and not tensor.holds_entries:
+        raise ValueError(f"loss {name} needs a tensor in memory; got {tensor!r}. Use a part of it, or no loss")
+    cells = data.cells
+    if cells.has_zeros and loss.slope_at_zero is None and is_large(tensor.shape):
+        raise ValueError(f"loss {name} needs all entries, and {tensor!r} is too large to fill; use loss='poisson'")
+    values = to_host(cells.values)
+    values = values if cells.weights is None else values[to_host(cells.weights) > 0]
+    least, largest = float(np.min(values, initial=np.inf)), float(np.max(values, initial=-np.inf))
+    loss.check(min(least, 0.0) if cells.has_zeros else least, max(largest, 0.0) if cells.has_zeros else largest)
+
+
+def _is_nonnegative(rule: Constraint | None) -> bool:
+    if rule is None:
+        return False
+    return rule.is_one_sided or (rule.is_fixed and bool(np.all(to_host(rule.project(np.zeros((1, 1)))) >= 0)))
+
+
+def as_least_squares(problem: Problem) -> tuple[Problem, Callable[[FactoredTensor], FactoredTensor]]:
+    r"""Return least squares whose components are near those of a loss, and the way back to components of the loss.
+
+    If the variance of entries grows with their mean, each row is divided by the root of its mean: entries then have
+    equal variances as far as means are products over modes, and non-negative factors stay non-negative. Factors of a
+    large tensor are free, since its core has no signs.
+    """
+    loss, cells = problem.loss, problem.cells
+    values = cells.values if loss is None else loss.response(cells.values)
+    is_cone = all(rule is not None and rule.is_one_sided for rule in problem.constraints or (None,))
+    if loss is None or not loss.scales_with_mean or not is_cone or problem.symmetric:
+        return problem.with_weights(cells.tensor_of(values), problem.observed), lambda components: components
+    ones = [like(np.ones((size, 1)), values) for size in cells.shape]
+    sums, counts = (
+        cells.slopes(cells.times_weights(part), ones) for part in (values, array_namespace(values).ones_like(values))
+    )
+    if cells.has_zeros:
+        counts = ones
+    scales = [_inverse_roots(total, count) for total, count in zip(sums, counts, strict=True)]
+    scaled = values * cells.model(scales)
+
+    def back(components: FactoredTensor) -> FactoredTensor:
+        return components.changed(lambda factor, mode: factor / scales[mode])
+
+    tensor = cells.tensor_of(scaled)
+    is_free = is_large(cells.shape) and cells.has_zeros
+    return problem.with_tensor(tensor) if is_free else problem.with_weights(tensor, problem.observed), back
+
+
+def _inverse_roots(sums: Array, counts: Array) -> Array:
+    """Return the inverse roots of means by row plus the mean of all rows.
+
+    The latter keeps rows of few events from standing out, as in spectral clustering (Qin and Rohe, "Regularized
+    spectral clustering under the degree-corrected stochastic blockmodel", 2013).
+    """
+    xp = array_namespace(sums)
+    means = sums / xp.where(counts > 0, counts, xp.ones_like(counts))
+    return (means / xp.mean(means) + 1) ** -0.5
+
+
+def interior(components: FactoredTensor, constraints: Constraints) -> FactoredTensor:
+    """Return components near others with no zeros in non-negative factors, so that no entry is excluded."""
+
+    def raised(factor: Array, mode: int) -> Array:
+        rule = None if constraints is None else constraints[mode]
+        if rule is None or not rule.is_one_sided:
+            return factor
+        xp = array_namespace(factor)
+        least = INTERIOR * xp.mean(xp.abs(factor), axis=0) + TINY
+        return xp.where(factor > least, factor, xp.zeros_like(factor) + least)
+
+    return components.changed(raised)

@@ -1,0 +1,170 @@
+"""Counts, dense and sparse, with few of them and with more than the mean says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import codiag
+from codiag.least_squares import Limits, Scoring, minimize
+from codiag.losses import NegativeBinomial, Poisson
+from codiag.problem import interior
+from codiag.synthetic import count_events
+from codiag.tensors import FactoredTensor, SparseTensor
+
+SHAPE = (130, 130, 130)  # more than two million entries: its zeros are not visited
+
+
+@pytest.fixture(scope="module")
+def events():
+    return count_events(SHAPE, 3, n_events=30_000, seed=0)
+
+
+def means(shape, rank, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.gamma(2.0, size=(size, rank)) for size in shape]
+
+
+def test_events_are_counted(events):
+    """Row sums of the counts are those of the model, to five standard deviations of a Poisson count."""
+    expected = FactoredTensor(events.weights, events.factors)
+    totals = np.prod([factor.sum(axis=0) for factor in events.factors], axis=0) * events.weights
+    assert events.tensor.values.sum() == 30_000
+    assert totals.sum() == pytest.approx(30_000)
+    counted = np.bincount(events.tensor.coords[0], events.tensor.values, minlength=130)
+    mean = expected.factors[0] @ (totals / expected.factors[0].sum(axis=0))
+    assert np.all(np.abs(counted - mean) < 5 * np.sqrt(mean) + 1)
+
+
+def test_sparse_counts_have_the_loss_of_all_entries(events):
+    sparse = Scoring(codiag.Problem(events.tensor, 3, loss="poisson"))
+    dense = Scoring(codiag.Problem(events.tensor.to_dense(), 3, loss="poisson"))
+    assert sparse.cells.has_zeros
+    assert not dense.cells.has_zeros
+    factors = [factor + 0.01 for factor in events.factors]
+    point = sparse.layout.pack(FactoredTensor(events.weights, factors))
+    (value, gradient), (other, slopes) = (objective.value_and_gradient(point) for objective in (sparse, dense))
+    assert value == pytest.approx(other, rel=1e-12)
+    np.testing.assert_allclose(gradient, slopes, atol=1e-10 * np.max(np.abs(slopes)))
+    assert sparse.null_value == pytest.approx(dense.null_value, rel=1e-12)
+    components = FactoredTensor(events.weights, factors)
+    assert sparse.squared_residual(components) == pytest.approx(dense.squared_residual(components), rel=1e-10)
+
+
+def test_sparse_counts_are_fitted_as_from_the_truth(events):
+    fit = codiag.factorize(events.tensor, 3, loss="poisson", seed=0)
+    problem = codiag.Problem(events.tensor, 3, loss="poisson")
+    truth = interior(FactoredTensor(events.weights, events.factors), problem.constraints)
+    best = minimize(problem, truth, Limits())
+    assert fit.converged
+    assert fit.deviance / 2 <= best.objective + problem.n_parameters * 1e-3
+    assert codiag.factor_error(fit, events) <= 1.02 * codiag.factor_error(best.components, events)
+    assert any(stage.name == "multiplicative steps" for stage in fit.stages)
+    assert np.all(np.isnan(fit.standard_errors))
+
+
+def test_multiplicative_steps_never_go_up(events):
+    problem, values = codiag.Problem(events.tensor, 3, loss="poisson"), []
+
+    class Record:
+        stopped = False
+
+        def __call__(self, components, objective):
+            values.append(objective)
+            return False
+
+    rng = np.random.default_rng(1)
+    start = FactoredTensor(np.ones(3), [rng.gamma(2.0, size=(130, 3)) for _ in range(3)])
+    minimize(problem, start, Limits(max_sweeps=40, watch=Record()))
+    assert np.all(np.diff(values) <= 1e-12 * values[0])
+
+
+def test_sums_of_a_fit_are_those_of_the_counts():
+    """At the optimum of Poisson's loss with positive factors, row sums of the model are those of the counts."""
+    factors = means((12, 13, 14), 2)
+    counts = Poisson().draw(np.einsum("ir,jr,kr->ijk", *factors), np.random.default_rng(0))
+    fit = codiag.factorize(counts, 2, loss="poisson", seed=0)
+    model = fit.to_tensor()
+    for mode in range(3):
+        others = tuple(axis for axis in range(3) if axis != mode)
+        np.testing.assert_allclose(model.sum(axis=others), counts.sum(axis=others), rtol=1e-4)
+
+
+def test_poisson_does_not_depend_on_units():
+    factors = means((12, 13, 14), 2)
+    counts = Poisson().draw(np.einsum("ir,jr,kr->ijk", *factors), np.random.default_rng(0))
+    fit, scaled = (codiag.factorize(scale * counts, 2, loss="poisson", seed=0) for scale in (1.0, 0.25))
+    np.testing.assert_allclose(scaled.weights, fit.weights / 4, rtol=1e-6)
+    assert scaled.deviance == pytest.approx(fit.deviance / 4)
+    assert scaled.dispersion == pytest.approx(fit.dispersion / 4)
+    np.testing.assert_allclose(scaled.standard_errors, fit.standard_errors, rtol=1e-3)
+
+
+def test_small_sparse_counts_are_those_of_the_array():
+    factors = means((12, 13, 14), 2)
+    counts = Poisson().draw(np.einsum("ir,jr,kr->ijk", *factors) / 10, np.random.default_rng(0))
+    listed = SparseTensor(np.argwhere(counts).T, counts[counts > 0], counts.shape)
+    for loss in ("poisson", NegativeBinomial(0.1)):
+        fit, other = (codiag.factorize(tensor, 2, loss=loss, seed=0) for tensor in (counts, listed))
+        np.testing.assert_allclose(other.weights, fit.weights, rtol=1e-6)
+
+
+def test_overdispersion_is_said_and_measured():
+    factors = means((20, 21, 22), 2)
+    model = np.einsum("ir,jr,kr->ijk", *factors)
+    rng = np.random.default_rng(0)
+    counts = rng.negative_binomial(model / 2, 1 / 3).astype(float)  # of variance three times the mean
+    fit = codiag.factorize(counts, 2, loss="poisson", seed=0)
+    assert fit.dispersion == pytest.approx(3, rel=0.1)
+    assert "times the variance of Poisson" in str(fit.diagnose())
+    plain = codiag.factorize(Poisson().draw(model, rng), 2, loss="poisson", seed=0)
+    assert plain.noise_model == "that of Poisson(link='identity')"
+    assert np.median(fit.standard_errors / plain.standard_errors) == pytest.approx(3**0.5, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("loss", "options", "message"),
+    [
+        ("poisson", {"constraints": [None, "nonnegative", None]}, "constraints must be non-negative in all modes"),
+        ("poisson", {"constraints": "orthogonal"}, "constraints must be non-negative in all modes"),
+        ("poisson", {"method": "als"}, "ALS cannot take constraints and loss|ALS cannot take loss"),
+        ("bernoulli", {}, "tensor must be from 0 to 1"),
+        ("counts", {}, "loss must be one of gaussian, poisson"),
+        (Poisson, {}, "did you forget the parentheses"),
+    ],
+)
+def test_what_does_not_go_is_said(loss, options, message):
+    counts = np.random.default_rng(0).poisson(3.0, size=(5, 6, 7)).astype(float)
+    with pytest.raises((TypeError, ValueError), match=message):
+        codiag.factorize(counts, 2, loss=loss, seed=0, **options)
+
+
+def test_negative_counts_are_refused():
+    with pytest.raises(ValueError, match="tensor must not be negative for counts; its least entry is -1"):
+        codiag.factorize(-np.ones((3, 4, 5)), 1, loss="poisson")
+
+
+def test_large_sparse_tensors_of_other_losses_are_refused(events):
+    with pytest.raises(ValueError, match="is too large to fill; use loss='poisson'"):
+        codiag.factorize(events.tensor, 3, loss=NegativeBinomial(0.1))
+
+
+def test_counts_that_were_fitted_by_least_squares_are_noticed():
+    factors = means((20, 21, 22), 2)
+    counts = Poisson().draw(np.einsum("ir,jr,kr->ijk", *factors), np.random.default_rng(0))
+    said = "loss='poisson' may be better"
+    assert said in str(codiag.factorize(counts, 2, seed=0).diagnose())
+    assert said not in str(codiag.factorize(counts + 0.5, 2, seed=0).diagnose())
+    assert said not in str(codiag.factorize(counts, 2, loss="poisson", seed=0).diagnose())
+
+
+def test_cells_where_the_model_vanishes_do_not_spoil_errors():
+    """A row without counts has a model of zero, and leaves the errors of all others as they are without it."""
+    factors = means((12, 13, 14), 2)
+    counts = Poisson().draw(np.einsum("ir,jr,kr->ijk", *factors), np.random.default_rng(0))
+    counts[3] = 0
+    fit = codiag.factorize(counts, 2, loss="poisson", seed=0)
+    rest = codiag.factorize(np.delete(counts, 3, axis=0), 2, loss="poisson", seed=0)
+    assert np.all(fit.factors[0][3] == 0)
+    np.testing.assert_allclose(fit.standard_errors, rest.standard_errors, rtol=0.1)
+    assert not any(fit.diagnose().undetermined)
