@@ -33,6 +33,19 @@ def test_probabilities_are_those_of_normal_errors():
     assert_allclose(workers.shares, np.diff(norm.cdf(cuts), prepend=0, append=1), atol=0.01)
 
 
+def test_where_classes_begin_is_known_as_well_as_the_workers_agree():
+    """Between two medians the probability of a class is that of a normal distribution with the error of the median."""
+    places, slopes = np.array([[-0.4], [0.0], [0.4]]), np.array([1.0, 2.0, 0.5])
+    model = OrderedModel(places * slopes[:, None], slopes, np.zeros(3), np.full(3, -1))
+    (cut,), (error,) = model.cuts()
+    assert (cut, error) == (0, pytest.approx(np.sqrt(np.pi / 2 / 3) * 0.4))
+    sure = np.eye(QUALITY.size)
+    width = np.hypot(error, (QUALITY[1] - QUALITY[0]) / np.sqrt(12))
+    assert_allclose(model.classes(sure)[:, 0], norm.cdf(-QUALITY / width), atol=1e-9)
+    moved = model.classes(sure, np.array([1.0]))[:, 0]
+    assert_allclose(moved, norm.cdf((error - QUALITY) / np.sqrt(width**2 - error**2)), atol=1e-9)
+
+
 @pytest.mark.parametrize("sizes", [(1,) * 6, (3, 2, 1)])
 def test_the_likelihood_never_falls(sizes):
     jury = jury_votes(300, sizes, 4, ordered=True, seed=0)

@@ -20,7 +20,7 @@ from codiag.models.crowd._family_model import FamilyModel, expect_families, fami
 from codiag.models.crowd._files import pairs_in, read_gold, votes_in
 from codiag.models.crowd._forms import wanted_columns
 from codiag.models.crowd._invalid import ValidVotes, valid_votes
-from codiag.models.crowd._jury import is_order_better
+from codiag.models.crowd._jury import is_order_better, label_jury, model_spread
 from codiag.models.crowd._labelers import OrderedLabeler, fitted_powers
 from codiag.models.crowd._model import DawidSkene
 from codiag.models.crowd._ordered import QUALITY, OrderedModel, may_be_ordered, run_ordered

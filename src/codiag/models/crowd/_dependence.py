@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from codiag.models.crowd._votes import Votes
+from codiag.models.crowd._votes import Votes, views_of
 
 MOST_CELLS = 2 * 10**7
 """Numbers in the dense array of remainders up to which it is formed; a bound on memory."""
@@ -125,12 +125,11 @@ def vote_weights(votes: Votes, family: np.ndarray, within: np.ndarray, common: f
     Workers of a family, by its number (workers,), -1 for none, have the correlation `within` (families,), and all
     others have `common`.
     """
-    n_views = within.size + family.size
-    view = np.where(family >= 0, family, within.size + np.arange(family.size))[votes.worker]
+    view = views_of(family)[votes.worker]
     sizes = np.bincount(votes.task, minlength=votes.tasks.size)[votes.task]
-    _, place, counts = np.unique(votes.task * n_views + view, return_inverse=True, return_counts=True)
+    _, place, counts = np.unique(votes.task * (2 * family.size) + view, return_inverse=True, return_counts=True)
     alike = counts[place.ravel()]
-    inside = np.append(within, np.ones(family.size))[view]  # repeated votes of one worker are one
+    inside = np.append(within, 1.0)[family[votes.worker]]  # repeated votes of a worker alone are one
     return np.minimum(1 / np.maximum(1 + (alike - 1) * inside + (sizes - alike) * common, 1e-12), 1.0)
 
 

@@ -31,7 +31,7 @@ from scipy.special import gammaln, xlogy
 from codiag.models.crowd._dependence import Correlations, correlations, draw_classes, given_classes, own_frequencies
 from codiag.models.crowd._em import CrowdModel, Prior, maximize
 from codiag.models.crowd._family_model import count_cells, families_of, run_families
-from codiag.models.crowd._votes import Votes
+from codiag.models.crowd._votes import Votes, views_of
 
 MOST_TASKS = 1000
 """Size of the sample of tasks by which partitions are compared; a bound on the time."""
@@ -136,7 +136,7 @@ def _log_largest(counts: np.ndarray) -> np.ndarray:
 def family_shares(votes: Votes, family: np.ndarray) -> np.ndarray:
     """Return the shares of the classes among the votes on each task, if a family has one vote, (tasks, classes)."""
     n_tasks, n_workers, k = votes.tasks.size, family.size, votes.classes.size
-    view = np.where(family >= 0, family, n_workers + np.arange(n_workers))[votes.worker]
+    view = views_of(family)[votes.worker]
     _, place, sizes = np.unique(votes.task * (2 * n_workers) + view, return_inverse=True, return_counts=True)
     places = votes.task * k + votes.label
     counts = np.bincount(places, 1 / sizes[place], n_tasks * k).reshape(-1, k) + 1e-2

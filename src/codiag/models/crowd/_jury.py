@@ -34,7 +34,7 @@ from codiag.models.crowd._labelers import (
     fitted_powers,
 )
 from codiag.models.crowd._ordered import may_be_ordered, run_ordered
-from codiag.models.crowd._votes import Votes
+from codiag.models.crowd._votes import Votes, views_of
 
 HIDDEN = 0.1
 """Share of the votes that are held out to decide whether classes are ordered."""
@@ -165,7 +165,7 @@ def is_order_better(votes: Votes, family: np.ndarray, rng: np.random.Generator) 
     if not may_be_ordered(votes.classes):
         return False
     votes = sample_tasks(votes, rng)
-    view = np.where(family >= 0, family, family.size + np.arange(family.size))[votes.worker]
+    view = views_of(family)[votes.worker]
     hidden = (rng.random((votes.tasks.size, 2 * family.size)) < HIDDEN)[votes.task, view]
     shown = votes.select(~hidden)
     task, worker, label = votes.task[hidden], votes.worker[hidden], votes.label[hidden]

@@ -20,7 +20,7 @@ from scipy.special import ndtr, ndtri
 
 from codiag.models.crowd._em import CrowdModel
 from codiag.models.crowd._family_model import Family, families_of
-from codiag.models.crowd._votes import Votes
+from codiag.models.crowd._votes import Votes, views_of
 
 QUALITY = np.linspace(-3.0, 3.0, 21)
 """Grid of the quality of tasks."""
@@ -71,7 +71,7 @@ class OrderedModel(NamedTuple):
         is :math:`\sqrt{\pi / 2}` times that of the mean.
         """
         able = self.slopes > 0
-        view = np.where(self.family >= 0, self.family, self.family.size + np.arange(self.family.size))[able]
+        view = views_of(self.family)[able]
         places = self.thresholds[able] / self.slopes[able, None]
         views = np.array([np.median(places[view == each], axis=0) for each in np.unique(view)])
         if len(views) == 0:

@@ -20,7 +20,7 @@ from scipy.special import softmax
 from codiag._checks import UndeterminedError, as_generator
 from codiag.methods import Method
 from codiag.models.crowd._em import CrowdModel, Prior, Start, as_numbers, expect, log_joint, one_coin
-from codiag.models.crowd._votes import MOST_CELLS, Votes
+from codiag.models.crowd._votes import MOST_CELLS, Votes, views_of
 from codiag.models.frame import (
     Diagnostics,
     ViewSums,
@@ -60,9 +60,8 @@ def random_groups(votes: Votes, rng: np.random.Generator, family: np.ndarray | N
 
     Workers of one family, by these numbers, are in one group; -1 is none.
     """
-    n_workers = votes.workers.size
-    views = np.arange(n_workers) if family is None else np.where(family >= 0, n_workers + family, np.arange(n_workers))
-    _, view = np.unique(views, return_inverse=True)
+    alone = np.full(votes.workers.size, -1)
+    _, view = np.unique(views_of(alone if family is None else family), return_inverse=True)
     sizes = np.bincount(view, votes.votes_of_workers)
     groups = np.zeros(sizes.size, dtype=np.int64)
     order = rng.permutation(sizes.size)

@@ -105,6 +105,11 @@ class Votes:
         return replace(self, task=self.task[rows], worker=self.worker[rows], label=self.label[rows])
 
 
+def views_of(family: np.ndarray) -> np.ndarray:
+    """Return the view that each worker is part of: a family, by its number, or the worker alone, from n_workers on."""
+    return np.where(family >= 0, family, family.size + np.arange(family.size))
+
+
 def as_votes(
     votes: Any, missing: Any = -1, *, workers: np.ndarray | None = None, classes: np.ndarray | None = None
 ) -> Votes:
