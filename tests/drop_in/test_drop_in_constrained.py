@@ -31,11 +31,14 @@ def rebuilt(weights, factors):
     return np.einsum("r,ar,br,cr->abc", weights, *factors)
 
 
+OF_PYTTB = {"gcp_opt", "cp_apr"}
+
+
 def relative_error(components, tensor=TENSOR, mask=1.0):
     return np.linalg.norm(mask * (tensor - rebuilt(*components))) / np.linalg.norm(mask * tensor)
 
 
-@pytest.mark.parametrize("name", drop_in.__all__)
+@pytest.mark.parametrize("name", [name for name in drop_in.__all__ if name not in OF_PYTTB])
 def test_the_signatures_are_theirs(name):
     tensorly = pytest.importorskip("tensorly.decomposition", reason="TensorLy is not installed")
     ours, theirs = (inspect.signature(getattr(module, name)).parameters for module in (drop_in, tensorly))

@@ -134,3 +134,16 @@ def test_huber_of_data_without_outliers_is_least_squares():
     fit = codiag.factorize(planted.tensor, 2, loss=Huber(100 * plain.noise), seed=0)
     np.testing.assert_allclose(fit.weights, plain.weights, rtol=1e-6)
     np.testing.assert_allclose(fit.standard_errors, plain.standard_errors, rtol=1e-3)
+
+
+@pytest.mark.parametrize("size", [1.0, 100.0])
+def test_outliers_that_would_make_a_component_do_not_change_the_fit(size):
+    """Entries of one fiber, up to ten thousand times the others: least squares begins with them."""
+    planted = codiag.synthetic.noisy_tensor((12, 13, 14), 2, noise=0.02, seed=0)
+    spoiled = planted.tensor.copy()
+    spoiled[0, 0, :3] += size
+    clean, robust, plain = (
+        codiag.factor_error(codiag.factorize(tensor, 2, loss=loss, seed=0), planted)
+        for tensor, loss in ((planted.tensor, None), (spoiled, "huber"), (spoiled, None))
+    )
+    assert robust < 1.2 * clean < plain / 5

@@ -238,7 +238,7 @@ def test_a_jury_is_told_by_its_questions(jury):
     model, votes, gold = jury
     page = jury_report(model, votes=votes, gold=gold)
     words, cells = html.unescape(re.sub("<[^>]+>", " ", page)), Structure(page).cells
-    assert "Family 1: ann and zoe are duplicates of each other: their errors correlate at 1.00." in words
+    assert "Family 1: ann and zoe are duplicates of each other: their errors correlate at 0.9" in words
     low, high = model.effective_votes_interval_
     assert f"7 judges are worth {model.effective_votes_:.1f} independent ones ({low:.1f} to {high:.1f})." in words
     judges = model.worker_table()
