@@ -137,6 +137,18 @@ def test_sparse_and_dense_correlations_are_the_same(monkeypatch):
     assert_allclose(correlations(votes, expected).matrix(8), dense)
 
 
+def test_correlations_of_few_tasks_are_not_too_large():
+    """Workers who are mostly right agree on most of ten tasks, and are independent all the same."""
+    rng = np.random.default_rng(0)
+    rates = np.random.default_rng(1).uniform(0.7, 0.95, 100)
+    confusions = np.where(np.eye(3, dtype=bool), rates[:, None, None], (1 - rates[:, None, None]) / 2)
+    crowd = crowd_votes(4000, confusions, density=0.05, seed=rng)
+    votes = as_votes(crowd.votes)
+    found = correlations(votes, given_classes(votes, confusions, crowd.truth[votes.tasks]))
+    assert np.mean(found.shared) < 15
+    assert np.average(found.values, weights=found.shared) == pytest.approx(0, abs=0.01)
+
+
 def test_weights_of_votes_are_kish():
     votes, family = as_votes(np.zeros((2, 5), dtype=int)), np.array([0, 0, 0, -1, -1])
     weights = vote_weights(votes, family, np.array([0.5]), 0.0).reshape(2, 5)
@@ -179,6 +191,8 @@ def test_independent_workers_are_in_no_family_and_nothing_changes(seed):
     assert model.families_ == []
     assert_array_equal(model.probas_, plain.probas_)
     assert model.effective_votes_ > 0.85 * crowd.votes[0].size / 500
+    between = model.dependence_[np.triu_indices(12, 1)]  # shrunk: less than the error of one correlation, 1 / sqrt(n)
+    assert np.sqrt(np.mean(between**2)) < 0.6 / np.sqrt(0.7**2 * 500)
 
 
 def test_families_may_be_given():
@@ -253,6 +267,30 @@ def test_intervals_hold_the_uncertainty_of_the_model_which_falls_like_the_root_o
         assert np.sqrt(np.mean((right - accuracy) ** 2)) < 3 * np.sqrt(np.mean(spread**2))
         widths.append(np.sqrt(np.mean(spread**2)))
     assert widths[0] / widths[1] == pytest.approx(4, rel=0.6)
+    model = DawidSkene(random_state=0, families=family.tolist()).fit(jury.votes)
+    chance = np.sqrt(accuracy * (1 - accuracy) / n_tasks)
+    assert np.all(model.worker_accuracy_standard_errors_ > 1.2 * chance)
+
+
+def test_moments_lead_to_the_classes_if_families_permute_the_labels():
+    """Families as one vote each then carry no information; moments of groups that share no family do not need it."""
+    jury = jury_votes(3000, (2,) * 8, 6, shared=0.3, seed=0)
+    rng = np.random.default_rng(0)
+    orders = np.stack([rng.permutation(6) for _ in range(8)])
+    labels = orders[jury.families[jury.votes[1]], jury.votes[2]]
+    options = {"families": jury.families.tolist(), "ordered": False, "random_state": 0, "max_iter": 300}
+    moments, majority = (
+        DawidSkene(init=init, **options).fit((*jury.votes[:2], labels)) for init in ("moments", "majority")
+    )
+    assert moments.log_likelihood_ > majority.log_likelihood_ + 100
+
+
+def test_all_workers_are_not_one_family():
+    """Workers who always agree are right, or there is no telling."""
+    votes = (np.repeat(np.arange(300), 3), np.tile(np.arange(3), 300), np.repeat(np.arange(300) % 150, 3))
+    model = DawidSkene(init="majority", random_state=0)
+    model.learn(votes)
+    assert all(members.size < 3 for members in model.families_)
 
 
 def test_sets_that_could_be_families_have_their_price():

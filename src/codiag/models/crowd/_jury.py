@@ -4,13 +4,12 @@ Classes that are three numbers or more may be ordered. Whether thresholds on a q
 matrices (`_family_model`) describe the workers better is decided by votes that were held out: a family's votes on a
 tenth of the tasks, predicted from those of the other families.
 
-Of two views of a task either may be right. With fewer than three, be they families or effective votes, or fewer than
-two effective votes, labels are those of the majority.
+Of two views of a task either may be right. With fewer than three, be they families or effective votes, labels are
+those of the majority.
 
 Known classes decide how far models are to be believed that were fitted without them. Probabilities of that model, of
-confusion matrices from known classes alone, with and without families, and of the majority are raised to powers and
-multiplied; the powers are those under which the known classes are most probable, where each of these is predicted
-without its own class.
+confusion matrices from known classes alone, and of the majority are raised to powers and multiplied; the powers are
+those under which the known classes are most probable, where each of these is predicted without its own class.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ from codiag.models.crowd._votes import Votes, views_of
 
 HIDDEN = 0.1
 """Share of the votes that are held out to decide whether classes are ordered."""
-FEWEST_VIEWS, FEWEST_VOTES = 3, 2.0
-"""Views of a task, which families or effective votes may be, and effective votes below which the majority labels."""
+FEWEST_VIEWS = 3
+"""Views of a task, which families or effective votes may be, below which labels are those of the majority."""
 PARTS = 8
 """Random parts of the tasks, to which the model is fitted again for its standard errors."""
 FOLDS = 5
@@ -84,7 +83,7 @@ def label_jury(
         jury = _fit_families(own, family, starts, _plain(prior), max_iter, tol)
     dependence = measure_dependence(own, workers_of(own, jury.classes, prior)[0].confusions, jury.classes, family, rng)
     n_views = dependence.within.size + int(np.sum(family < 0))
-    if max(n_views, dependence.votes) < FEWEST_VIEWS or dependence.votes < FEWEST_VOTES:
+    if max(n_views, dependence.votes) < FEWEST_VIEWS:
         majority = _majority(own, family, dependence)
         reason = _reason(votes, n_views, dependence)
         jury = jury._replace(labeler=majority, classes=majority.classes(own), converged=True, reason=reason)
@@ -208,18 +207,13 @@ def _mixed(votes: Votes, family: np.ndarray, jury: Jury, majority: MajorityLabel
     known = np.full(votes.tasks.size, -1) if votes.gold is None else votes.gold
     tasks, truth = votes.of_tasks(known >= 0), known[known >= 0]
     hidden = replace(tasks, gold=None)
-    alone = np.full_like(family, -1)
-    kinds = [family, alone] if np.any(family >= 0) else [alone]
     fold = rng.permutation(truth.size) % FOLDS
-    predicted = np.empty((len(kinds), truth.size, votes.classes.size))
+    predicted = np.empty((truth.size, votes.classes.size))
     for number in range(FOLDS):
-        rest = tasks.of_tasks(fold != number)
-        for place, kind in enumerate(kinds):
-            labeler = _learned(rest, kind)
-            predicted[place, fold == number] = labeler.classes(hidden.of_tasks(fold == number))
-    logs = [jury.labeler.classes(hidden), *predicted, majority.classes(hidden)]
-    powers = fitted_powers(np.log(np.maximum(logs, LEAST)), truth)
-    mixed = MixedLabeler((jury.labeler, *(_learned(tasks, kind) for kind in kinds), majority), powers)
+        labeler = _learned(tasks.of_tasks(fold != number), family)
+        predicted[fold == number] = labeler.classes(hidden.of_tasks(fold == number))
+    logs = np.log(np.maximum([jury.labeler.classes(hidden), predicted, majority.classes(hidden)], LEAST))
+    mixed = MixedLabeler((jury.labeler, _learned(tasks, family), majority), fitted_powers(logs, truth))
     return jury._replace(labeler=mixed, classes=mixed.classes(votes), reason=None)
 
 
