@@ -15,7 +15,7 @@ from benchmarks.measure import run_parts, table
 from codiag.models import DawidSkene
 from codiag.synthetic import Crowd, jury_votes
 
-SEEDS, GOLD_SEEDS = 20, 3
+SEEDS, GOLD_SEEDS = 20, 2
 """Juries of every cell, without and with known classes."""
 FIRST = 1000
 """Seed of the first jury of every cell; smaller ones served to write the program."""

@@ -12,7 +12,8 @@ family, among which it was chosen. Confusion matrices are distributed around tha
 workers with the same votes are rather one of them twice than two who know the truth.
 
 The search begins only if some pair agrees more than all pairs together let expect of the largest, given the classes of
-independent workers. If classes are those of a family that outvotes the others, the others agree with each other.
+independent workers or the shares of the votes. If classes are those of a family that outvotes the others, the others
+agree with each other; if they are those of two workers with the same votes, only shares show that these agree.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from scipy.spatial.distance import squareform
 from scipy.special import gammaln, xlogy
 
 from codiag.models.crowd._dependence import Correlations, correlations, draw_classes, given_classes, own_frequencies
-from codiag.models.crowd._em import CrowdModel, Prior
+from codiag.models.crowd._em import CrowdModel, Prior, maximize
 from codiag.models.crowd._family_model import count_cells, families_of, run_families
 from codiag.models.crowd._votes import Votes, views_of
 
@@ -144,10 +145,13 @@ def family_shares(votes: Votes, family: np.ndarray) -> np.ndarray:
 
 def _suspects(votes: Votes, model: CrowdModel, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return the workers who may be in a family: none if no pair agrees more than the largest of so many would."""
-    pairs = correlations(votes, given_classes(votes, model.confusions, draw_classes(classes, rng)))
+    models = (model.confusions, classes), (maximize(votes, votes.shares, PLAIN).confusions, votes.shares)
+    pairs, by_shares = (
+        correlations(votes, given_classes(votes, confusions, draw_classes(each, rng))) for confusions, each in models
+    )
     if pairs.values.size == 0:
         return np.empty(0, dtype=np.int64)
-    scores = pairs.values * np.sqrt(pairs.shared)
+    scores = np.maximum(pairs.values, by_shares.values) * np.sqrt(pairs.shared)
     limit = np.sqrt(2 * np.log(pairs.values.size / UNLIKELY))  # the normal tail at most
     if scores.max() <= limit:
         return np.empty(0, dtype=np.int64)
