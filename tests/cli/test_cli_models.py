@@ -274,6 +274,7 @@ def test_judge_asks_about_items_with_many_votes_of_one_judge(jury_file):
 
 
 def test_judge_measures_position_bias_in_pairs(tmp_path):
+    pytest.importorskip("matplotlib")
     rng = np.random.default_rng(0)
     lines = ["question_id,judge,model_a,model_b,winner"]
     for task in range(150):
