@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import codiag
-from codiag.drop_in import cp_apr, gcp_opt
+from codiag.drop_in import cp_apr, gcp_opt, non_negative_parafac_hals
 from codiag.losses import Bernoulli, Poisson
 
 
@@ -53,3 +53,16 @@ def test_types_of_pyttb_go_in_and_come_out():
     assert cp_apr(sparse, 2)[2]["obj"] == pytest.approx(info["obj"], rel=1e-6)
     clicks = (tensor > 5).astype(float)
     assert repr(gcp_opt(clicks, 1, Objectives.BERNOULLI_ODDS, LBFGSB())[2]["fit"].loss) == repr(Bernoulli("odds"))
+
+
+def test_errors_have_the_names_of_pyttb():
+    with pytest.raises(ValueError, match=r"^input_tensor must be finite, and not all zero"):
+        cp_apr(np.zeros((3, 4, 5)), 1)
+    with pytest.raises(ValueError, match=r"^data must be finite, and not all zero"):
+        gcp_opt(np.zeros((3, 4, 5)), 1, "POISSON")
+
+
+def test_a_tensor_of_zeros_is_refused_whatever_the_method():
+    for init in ("svd", "random"):
+        with pytest.raises(ValueError, match=r"^tensor must be finite, and not all zero"):
+            non_negative_parafac_hals(np.zeros((3, 4, 5)), 1, init=init)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def cp_apr(input_tensor: Any, rank: int, *_: Any, **__: Any) -> tuple[Any, Any, 
     >>> output["fit"].converged
     True
     """
-    return _outputs(factorize(_plain(input_tensor), rank, loss="poisson", seed=0))
+    return _outputs(_fitted("input_tensor", input_tensor, rank, loss="poisson"))
 
 
 def gcp_opt(
@@ -106,7 +107,15 @@ def gcp_opt(
             f"objective must be one of {', '.join(OBJECTIVES)}, or an object of codiag.losses; got {objective!r}"
         )
     observed = None if mask is None else np.asarray(getattr(mask, "data", mask)) != 0
-    return _outputs(factorize(_plain(data), rank, loss=loss, observed=observed, seed=0))
+    return _outputs(_fitted("data", data, rank, loss=loss, observed=observed))
+
+
+def _fitted(name: str, data: Any, rank: int, **options: Any) -> Factorization:
+    """Return the fit of data; errors have this name for what is a tensor elsewhere."""
+    try:
+        return factorize(_plain(data), rank, seed=0, **options)
+    except ValueError as error:
+        raise type(error)(re.sub(r"^tensor\b", name, str(error))) from error
 
 
 def _plain(data: Any) -> Any:

@@ -31,7 +31,8 @@ def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
         smaller, rows = (problem, None) if keeps_rows else _without_empty_rows(problem)
         if is_large(smaller.tensor.shape) and smaller.tensor.holds_entries and not problem.required_features:
             smaller.tensor.sketch(sketch_width(problem.rank, smaller.tensor.shape))
-        scale = 1.0 if method.has_per_index_options else safe_scale(smaller)  # options are not scaled with the tensor
+        scale = safe_scale(smaller)
+        scale = 1.0 if method.has_per_index_options else scale  # options are not scaled with the tensor
         estimate = fit_or_refuse(method, smaller.scaled(1 / scale).in_double_precision(), rng)
         if scale != 1:
             components, distance = estimate.components, estimate.squared_distance
