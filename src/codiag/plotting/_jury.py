@@ -27,9 +27,9 @@ def _by_family(families: np.ndarray) -> np.ndarray:
     return np.argsort(np.where(families == 0, np.max(families, initial=0) + 1, families), kind="stable")
 
 
-def dependence_matrix(model: DawidSkene) -> np.ndarray:
-    """Return ``dependence_`` as an array, also if votes came as a data frame."""
-    return model._dependence.matrix
+def dependence_matrix(model: DawidSkene, workers: np.ndarray) -> np.ndarray:
+    """Return ``dependence_`` of some workers, by their indices, as an array, also if votes came as a data frame."""
+    return model._dependence.pairs.among(workers)
 
 
 def dependence_height(n_workers: int) -> float:
@@ -76,7 +76,7 @@ def dependence(model: DawidSkene, *, axes: Any = None) -> Any:
     families = model.worker_table()["family"]
     order = _by_family(families)
     with grid_of_axes(axes, (1, 1), (6.0, dependence_height(order.size))) as (figure, grid):
-        _draw_matrix(grid[0, 0], dependence_matrix(model)[np.ix_(order, order)])
+        _draw_matrix(grid[0, 0], dependence_matrix(model, order))
         _name_judges(grid[0, 0], model.workers_[order].tolist())
         _frame_families(grid[0, 0], families[order])
         if axes is None:

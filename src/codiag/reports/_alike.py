@@ -37,7 +37,7 @@ def families_in_words(model: DawidSkene, most: int | None = None) -> list[str]:
     families = model.families_
     for number, names in enumerate(families, 1):
         rows = [places[name] for name in names.tolist()]
-        pairs = dependence_matrix(model)[np.ix_(rows, rows)][np.triu_indices(len(rows), 1)]
+        pairs = dependence_matrix(model, np.array(rows))[np.triu_indices(len(rows), 1)]
         known = pairs[~np.isnan(pairs)]
         mean = float(np.mean(known)) if known.size else 0.0
         likeness = "are duplicates of each other" if mean >= DUPLICATES else "think alike"

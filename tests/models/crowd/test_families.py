@@ -306,3 +306,24 @@ def test_sets_that_could_be_families_have_their_price():
     ]
     prices = [sum(np.log(comb(n, size)) for size in (4, 3, 2)) for n in (9, 29)]
     assert gains[0] - gains[1] == pytest.approx(prices[1] - prices[0])
+
+
+def test_correlations_of_many_workers_take_no_dense_matrix(monkeypatch):
+    crowd = crowd_votes(300, worker_confusions(6, 2, seed=3), density=0.8, seed=4)
+    dense = DawidSkene(random_state=0).fit(crowd.votes)
+    monkeypatch.setattr("codiag.models.crowd._dependence.MOST_SHOWN", 5)
+    sparse = DawidSkene(random_state=0).fit(crowd.votes)
+    assert_allclose(sparse.dependence_.toarray(), dense.dependence_)
+
+
+def test_tasks_that_are_sampled_keep_their_weights(monkeypatch):
+    """A weight of zero leaves a task out, whichever tasks are sampled."""
+    crowd = crowd_votes(4000, worker_confusions(6, 2, seed=0), seed=1)
+    votes, weights = as_votes(crowd.votes), np.random.default_rng(0).exponential(size=4000)
+    weights[::2] = 0
+    expected = given_classes(votes, crowd.confusions, crowd.truth)
+    monkeypatch.setattr("codiag.models.crowd._dependence.MOST_CELLS", 0)
+    monkeypatch.setattr("codiag.models.crowd._dependence.MOST_PRODUCTS", 4000 * 36)  # half of them
+    expected[votes.task % 2 == 0] = 0.25  # as if these workers gave other labels than there are
+    assert np.abs(correlations(votes, expected, weights).values).max() < 0.15
+    assert np.abs(correlations(votes, expected).values).max() > 0.15

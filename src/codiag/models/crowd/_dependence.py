@@ -27,6 +27,8 @@ MOST_PRODUCTS = 2 * 10**7
 """Products of two votes on a task and label above which only a sample of the tasks is used; a bound on the time."""
 DRAWS = 10
 """Draws of the classes, and of weights of the tasks, over which correlations are averaged."""
+MOST_SHOWN = 3000
+"""Number of workers up to which the matrix of their correlations is dense; a bound on memory."""
 LEAST_SHARED = 5
 """Number of shared tasks from which a pair is compared (chosen by experience)."""
 
@@ -39,12 +41,26 @@ class Correlations(NamedTuple):
     values: np.ndarray
     shared: np.ndarray
 
-    def matrix(self, n_workers: int) -> np.ndarray:
-        """Return a symmetric matrix of the correlations: one on the diagonal, NaN for pairs that are not compared."""
-        matrix = np.full((n_workers, n_workers), np.nan)
-        matrix[self.first, self.second] = matrix[self.second, self.first] = self.values
+    def among(self, workers: np.ndarray) -> np.ndarray:
+        """Return a symmetric matrix of some workers: one on the diagonal, NaN for pairs that are not compared."""
+        places = np.full(max(self.first.max(initial=0), self.second.max(initial=0), workers.max(initial=0)) + 1, -1)
+        places[workers] = np.arange(workers.size)
+        first, second = places[self.first], places[self.second]
+        known = (first >= 0) & (second >= 0)
+        matrix = np.full((workers.size, workers.size), np.nan)
+        matrix[first[known], second[known]] = matrix[second[known], first[known]] = self.values[known]
         np.fill_diagonal(matrix, 1.0)
         return matrix
+
+    def matrix(self, n_workers: int) -> np.ndarray | sparse.csr_array:
+        """Return the same of all workers; a sparse matrix of the pairs that are compared if workers are many."""
+        if n_workers <= MOST_SHOWN:
+            return self.among(np.arange(n_workers))
+        alone, ones = np.arange(n_workers), np.ones(n_workers)
+        rows, columns = np.append(self.first, self.second), np.append(self.second, self.first)
+        entries = np.concatenate([self.values, self.values, ones])
+        places = np.append(rows, alone), np.append(columns, alone)
+        return sparse.csr_array((entries, places), shape=(n_workers, n_workers))
 
 
 def own_frequencies(votes: Votes) -> np.ndarray:
@@ -70,13 +86,12 @@ def correlations(votes: Votes, expected: np.ndarray, weights: np.ndarray | None 
 
     `expected` is what is expected of every vote, (votes, classes); `weights` of the tasks, by default equal.
     """
-    votes, expected = _sampled(votes, expected)
+    tasks = np.ones(votes.tasks.size) if weights is None else weights
+    votes, expected, tasks = _sampled(votes, expected, tasks)
     n_tasks, n_workers, k = votes.tasks.size, votes.workers.size, votes.classes.size
     remainder = (votes.label[:, None] == np.arange(k)) - expected
-    variances = 1 - np.sum(expected**2, axis=1)
-    if weights is not None:
-        remainder *= np.sqrt(weights[votes.task])[:, None]
-        variances *= weights[votes.task]
+    remainder *= np.sqrt(tasks[votes.task])[:, None]
+    variances = tasks[votes.task] * (1 - np.sum(expected**2, axis=1))
     rows, columns = np.repeat(votes.worker, k), (votes.task[:, None] * k + np.arange(k)).ravel()
     remainders = sparse.csr_array((remainder.ravel(), (rows, columns)), shape=(n_workers, n_tasks * k))
     places = votes.worker, votes.task
@@ -108,15 +123,15 @@ def _entries(matrix: np.ndarray | sparse.csr_array, rows: np.ndarray, columns: n
     return np.asarray(matrix[rows, columns]).ravel() if rows.size else np.empty(0)
 
 
-def _sampled(votes: Votes, expected: np.ndarray) -> tuple[Votes, np.ndarray]:
-    """Return the votes on a random sample of the tasks, all of them unless there are too many pairs."""
+def _sampled(votes: Votes, expected: np.ndarray, weights: np.ndarray) -> tuple[Votes, np.ndarray, np.ndarray]:
+    """Return the same for a random sample of the tasks, all of them unless there are too many pairs."""
     sizes = np.bincount(votes.task, minlength=votes.tasks.size).astype(np.float64)
     cost = float(np.sum(sizes**2)) * votes.classes.size
     if votes.workers.size * votes.tasks.size * votes.classes.size <= MOST_CELLS or cost <= MOST_PRODUCTS:
-        return votes, expected
+        return votes, expected, weights
     rng = np.random.default_rng(0)
     chosen = rng.random(votes.tasks.size) < MOST_PRODUCTS / cost
-    return votes.of_tasks(chosen), expected[chosen[votes.task]]
+    return votes.of_tasks(chosen), expected[chosen[votes.task]], weights[chosen]
 
 
 def vote_weights(votes: Votes, family: np.ndarray, within: np.ndarray, common: float) -> np.ndarray:
@@ -138,8 +153,8 @@ class Dependence(NamedTuple):
 
     Attributes
     ----------
-    matrix : array of shape (n_workers, n_workers)
-        Correlations, shrunk towards those of the family or of all; NaN for pairs that share too few tasks.
+    pairs : Correlations
+        Correlations, shrunk towards those of the family or of all.
     within : array of shape (n_families,)
         Mean correlation in each family.
     common : float
@@ -150,7 +165,7 @@ class Dependence(NamedTuple):
         Mean weight of the votes of each worker.
     """
 
-    matrix: np.ndarray
+    pairs: Correlations
     within: np.ndarray
     common: float
     votes: float
@@ -178,11 +193,10 @@ def measure_dependence(
     )
     weights = vote_weights(votes, family, within, common)
     by_worker = np.bincount(votes.worker, weights, n_workers) / np.maximum(votes.votes_of_workers, 1)
-    matrix = _shrunk(pairs, family).matrix(n_workers)
     mean = weights.sum() / votes.tasks.size
     spread = 1.645 * np.std(effective)
     interval = np.clip([mean - spread, mean + spread], 0, votes.label.size / votes.tasks.size)
-    return Dependence(matrix, within, common, float(mean), interval, by_worker)
+    return Dependence(_shrunk(pairs, family), within, common, float(mean), interval, by_worker)
 
 
 def _block_means(pairs: Correlations, family: np.ndarray) -> tuple[np.ndarray, float]:

@@ -178,7 +178,7 @@ def _partitions(pairs: Correlations, workers: np.ndarray, n_workers: int) -> Ite
 
     All workers in one family are left out: its answer would be the truth.
     """
-    distances = 1 - np.nan_to_num(pairs.matrix(n_workers)[np.ix_(workers, workers)], nan=-1.0)
+    distances = 1 - np.nan_to_num(pairs.among(workers), nan=-1.0)
     np.fill_diagonal(distances, 0.0)
     group = np.arange(workers.size)
     family = np.full(n_workers, -1)

@@ -119,7 +119,8 @@ class DawidSkene(CrowdTables, Model):
     families_ : list of arrays
         The workers of each family of two or more.
     dependence_ : array of shape (n_workers, n_workers)
-        Correlation of the votes of two workers beyond what the classes explain; NaN if they share too few tasks.
+        Correlation of the votes of two workers beyond what the classes explain; NaN if they share too few tasks. Of
+        more than 3000 workers, a sparse array of SciPy with those who share enough.
     effective_votes_ : float
         Number of independent votes on a task that the votes are worth, in the mean over tasks.
     effective_votes_interval_ : array of shape (2,)
@@ -583,7 +584,7 @@ class DawidSkene(CrowdTables, Model):
         self.worker_accuracy_standard_errors_ = tables.series(accuracy_errors, "standard_error", workers, "worker")
         self.worker_accuracy_interval_ = tables.intervals(intervals)
         self.families_ = [workers[self._family == number] for number in range(self._family.max(initial=-1) + 1)]
-        self.dependence_ = tables.by_worker_pair(self._dependence.matrix)
+        self.dependence_ = tables.by_worker_pair(self._dependence.pairs.matrix(workers.size))
         self.effective_votes_ = self._dependence.votes
         self.effective_votes_interval_ = self._dependence.interval
         self.loss_history_, self.log_likelihood_ = run.history, run.log_likelihood

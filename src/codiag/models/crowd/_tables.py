@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._checks import as_number
@@ -45,8 +46,10 @@ class Tables:
         """Return a row for each worker, with the columns low and high."""
         return self._table({"worker": self.votes.workers}, values, np.array(["low", "high"]))
 
-    def by_worker_pair(self, values: np.ndarray) -> Any:
-        """Return a row and a column for each worker."""
+    def by_worker_pair(self, values: np.ndarray | sparse.csr_array) -> Any:
+        """Return a row and a column for each worker; a sparse array as it is."""
+        if sparse.issparse(values):
+            return values
         return self._table({"worker": self.votes.workers}, values, self.votes.workers, "worker")
 
     def confusions(self, values: np.ndarray) -> Any:
@@ -226,9 +229,12 @@ class CrowdTables:
         check_is_fitted(self)
         order = np.argsort(self._family, kind="stable")
         order = order[self._family[order] >= 0]
-        alike = (self._family[:, None] == self._family) & ~np.eye(self._family.size, dtype=bool)
-        known = alike & ~np.isnan(self._dependence.matrix)
-        sums = np.sum(np.where(known, self._dependence.matrix, 0.0), axis=1)
-        mean = sums / np.maximum(known.sum(axis=1), 1)
-        columns = {"family": self._family[order] + 1, "worker": self.workers_[order], "alike": mean[order]}
+        alike = np.empty(order.size)
+        for number in np.unique(self._family[order]):
+            members = self._family[order] == number
+            matrix = self._dependence.pairs.among(order[members])
+            np.fill_diagonal(matrix, np.nan)
+            known = ~np.isnan(matrix)
+            alike[members] = np.sum(np.where(known, matrix, 0.0), axis=1) / np.maximum(known.sum(axis=1), 1)
+        columns = {"family": self._family[order] + 1, "worker": self.workers_[order], "alike": alike}
         return columns | {"weight": self._dependence.weights[order]}
