@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, epsilon, identity, like, on_host, to_host
+from codiag._arrays import Array, array_namespace, epsilon, identity, like, to_host
 from codiag.diagonalize._fixed_point import Iterate, Limits, Outcome, Step, contraction_rate, find_fixed_point
 from codiag.diagonalize._stack import MatrixStack, TwoSidedStack
 from codiag.diagonalize._starts import generic_start
@@ -21,20 +21,12 @@ from codiag.diagonalize._starts import generic_start
 def shear(move: Array, inverse: Array) -> Array:
     """Return (I - W)^-1 B, which stays bounded if (I + W) B does not; by its series if W is small."""
     xp = array_namespace(move)
-    if float(xp.linalg.vector_norm(move)) <= 0.3:
-        result = inverse
-        for _ in range(4):
-            result = inverse + move @ result
-        return result
-    if not on_host(move):  # where a product takes a hundredth of the time of a solution
-        square = move @ move
-        fourth = square @ square
-        if float(xp.linalg.vector_norm(fourth)) <= 0.3:  # the terms of the series up to W^15; the rest is below 1 %
-            result = inverse + move @ inverse
-            for power in (square, fourth, fourth @ fourth):
-                result = result + power @ result
-            return result
-    return xp.linalg.solve(identity(move.shape[-1], move) - move, inverse)
+    if float(xp.linalg.vector_norm(move)) > 0.3:
+        return xp.linalg.solve(identity(move.shape[-1], move) - move, inverse)
+    result = inverse
+    for _ in range(4):
+        result = inverse + move @ result
+    return result
 
 
 def follow_shears(evaluate: Callable[[Array], Step], point: Array, limits: Limits) -> Outcome:
