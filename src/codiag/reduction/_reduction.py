@@ -38,6 +38,9 @@ HOST_WORK = 2**24
 six times as many operations, some milliseconds on the host; launching the hundred small kernels of a step takes as
 long."""
 
+HOME_WORK = 2**21
+"""Rows of all factors times the squared rank up to which components of a tensor on an accelerator are on the host. A step
+multiplies all rows by a dozen k x k matrices, about a millisecond at this size, as launching its kernels takes."""
 
 SMALL = 10**4
 """Entries below which a step on all of them takes no longer than one on a core."""
@@ -248,7 +251,7 @@ def home_of(problem: Problem) -> Array:
     Equations for steps are many small operations, for which an accelerator takes longer than the host.
     """
     exact = double(problem.tensor.reference)
-    is_far = not on_host(exact) and problem.rank**2 * sum(problem.tensor.shape) <= HOST_WORK
+    is_far = not on_host(exact) and problem.rank**2 * sum(problem.tensor.shape) <= HOME_WORK
     return np.zeros(0) if is_far else exact
 
 
