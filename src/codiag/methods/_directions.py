@@ -148,12 +148,13 @@ def best_metric(model: DirectionModel, *, floor: float) -> np.ndarray:
         slope = 2 * (gradient @ root + floor * np.trace(gradient) / size * root)
         return float(np.log(value)), slope.ravel() / value
 
-    start = float(model.squares(identity).sum())
-    if not 0 < start < np.inf:
-        return identity
-    found = minimize(objective, identity.ravel(), jac=True, method="L-BFGS-B", options=LIMITS)
-    root = found.x.reshape(size, size)
-    metric = root @ root.T * (size / np.sum(root**2)) + floor * identity
+    with np.errstate(all="ignore"):  # parallel columns, and steps to singular metrics
+        start = float(model.squares(identity).sum())
+        if not 0 < start < np.inf:
+            return identity
+        found = minimize(objective, identity.ravel(), jac=True, method="L-BFGS-B", options=LIMITS)
+        root = found.x.reshape(size, size)
+        metric = root @ root.T * (size / np.sum(root**2)) + floor * identity
     return metric if np.all(np.isfinite(metric)) and found.fun <= np.log(start) else identity
 
 

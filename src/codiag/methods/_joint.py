@@ -186,7 +186,7 @@ class JointMethod(Method):
 
     def _optimal_directions(self, components: FactoredTensor, roles: Roles) -> np.ndarray:
         """Return the directions of least expected error for the estimated factors; isotropic ones if orthogonal."""
-        weights, factors = to_host(components.weights), [to_host(factor) for factor in components.factors]
+        weights, *factors = (to_host(part).astype(np.float64) for part in (components.weights, *components.factors))
         third = factors[roles.others[0]]
         if self.orthogonal:
             return np.eye(third.shape[0])
