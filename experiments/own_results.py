@@ -1,8 +1,8 @@
 """Simulations of the project's own results on projections: ``python -m experiments.own_results``.
 
-Four tables in Markdown, which `docs/theory/projections.md` includes: the law of random projections, directions, the
-worst noise, and ranks below the size. Every number is an error of a diagonalizer, not of a formula; formulas stand
-beside it.
+Tables in Markdown, which `docs/theory/projections.md` includes: the law of random projections, directions, the worst
+noise, and ranks below the size, with a counterexample. Every number is an error of a diagonalizer, not of a formula;
+formulas stand beside it.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ LAW_SIZES = ((5, 5, 8), (10, 10, 20), (20, 10, 30), (40, 40, 60))
 RANKS = (5, 10, 20, 40)
 WORST_RANKS = (4, 8, 16, 32)
 GAP_SIZES = ((4, 2), (6, 3), (8, 4), (12, 6))
+COUNTER_SIZES = (3, 5, 9, 17)
 SMALL = 1e-6
 """Noise at which errors are of first order."""
 LEVELS = (1e-4, 1e-3, 1e-2)
@@ -205,6 +206,25 @@ def _full_size(d: int, k: int, noise: float, seed: int) -> list[float]:
     return [float(np.median(outside)), *map(float, errors)]
 
 
+def counterexample(_: int) -> list[list[str]]:
+    """Noise whose form is a multiple of 3 x_1 x_d^2, rank d - 1: errors at full size, and with the range first."""
+    rows = []
+    for d in COUNTER_SIZES:
+        form = np.zeros((d, d, d))
+        form[0, -1, -1] = form[-1, 0, -1] = form[-1, -1, 0] = np.sqrt(0.75)
+        factor = np.eye(d)[:, :-1]
+        clean = FactoredTensor(np.ones(d - 1), (factor,) * 3).to_dense()
+        for noise in (1e-2, 1e-4, 1e-6):
+            whole = UWEDGE(tol=1e-13, statistical_tol=1e-12, max_sweeps=1000)(clean + noise * form, seed=0).factor
+            whole = whole / np.linalg.norm(whole, axis=0)
+            full = np.sqrt(2 - 2 * np.max(np.abs(whole[0])))
+            first = np.linalg.norm(fitted(clean + noise * form, np.eye(d), free(d - 1), factor)[:, 0])
+            bound = error_bound(factor, np.ones(d - 1), noise, orthogonal=False, n_projections=10**18)[0]
+            theory = np.sqrt(np.sqrt(0.75) * noise)
+            rows.append([str(d), f"{noise:g}", f"{full:.3g}", f"{theory:.3g}", f"{bound:.3g}", f"{first:.1g}"])
+    return rows
+
+
 TABLES: dict[str, tuple[Callable[[int], list[list[str]]], int, str, list[str]]] = {
     "law": (
         law,
@@ -251,6 +271,12 @@ TABLES: dict[str, tuple[Callable[[int], list[list[str]]], int, str, list[str]]] 
             "largest",
             "range first: error over first order",
         ],
+    ),
+    "counterexample": (
+        counterexample,
+        1,
+        "k = d - 1, orthonormal factors, noise of unit operator norm along 3 x_1 x_d^2, all slices: error of factor 1.",
+        ["d", "noise", "full size", "root of 0.866 times the noise", "the paper's bound", "range first"],
     ),
 }
 

@@ -53,13 +53,23 @@ def test_below_full_rank_the_range_comes_first():
         assert abs(float(first) - 1) < 0.001
 
 
+def test_full_size_diagonalization_exceeds_the_bound_below_full_rank():
+    """The counterexample: errors like the root of the noise, where the bound is proportional to it."""
+    for _, noise, full, root, bound, first in kept("counterexample"):
+        if float(noise) < 1e-3:
+            assert full == root
+            assert float(full) > float(bound)
+        assert float(first) <= 1e-9
+
+
 def test_the_command_makes_the_tables(tmp_path, monkeypatch):
     monkeypatch.setattr(own_results, "LAW_SIZES", ((4, 3, 6),))
     monkeypatch.setattr(own_results, "RANKS", (3, 4))
     monkeypatch.setattr(own_results, "WORST_RANKS", (4,))
     monkeypatch.setattr(own_results, "GAP_SIZES", ((4, 2),))
+    monkeypatch.setattr(own_results, "COUNTER_SIZES", (3,))
     own_results.main(folder=tmp_path, share=0.01)
-    for name in ("law", "expectations", "methods", "worst", "below_full_rank"):
+    for name in ("law", "expectations", "methods", "worst", "below_full_rank", "counterexample"):
         made = rows((tmp_path / f"{name}.md").read_text())
         assert made[0] == rows((TABLES / f"{name}.md").read_text())[0]
         assert len(made) > 2
