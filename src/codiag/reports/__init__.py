@@ -8,7 +8,8 @@
 `topics_report`           Topics of texts: words, shares, documents.
 ========================= =====================================================================
 
-Each returns a string; write it to a file and open that in a browser. It needs no network and no script.
+Each returns a string, and writes it to the file that the argument after the data names, to be opened in a browser:
+``crowd_report(model, "crowd.html")``. Pages need no network; only the map of `topics_report` needs a script, its own.
 
 Examples
 --------
