@@ -26,6 +26,7 @@ from codiag.reports._crowd import crowd_report
 from codiag.reports._factorization import factorization_report, index_advice, sign_advice
 from codiag.reports._html import STYLE, as_svg, document, folded, svg_image, table
 from codiag.reports._jury import judge_table, jury_report
+from codiag.reports._topic_map import page_data, relevance, topic_map
 from codiag.reports._topics import topics_report
 
 __all__ = ["communities_report", "crowd_report", "factorization_report", "jury_report", "topics_report"]

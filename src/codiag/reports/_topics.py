@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from codiag.models.frame import hidden_component
 from codiag.plotting import MUTED, OURS, draw_bars, name_axes
 from codiag.reports._html import note, panels, report, sentences, separate_panels, shaded, side_by_side, table
+from codiag.reports._topic_map import explorer
 
 if TYPE_CHECKING:
     from codiag.models.topics import LatentDirichlet, SingleTopic
@@ -90,6 +91,7 @@ def topics_report(
         facts["of the probabilities by moments clipped"] = f"{100 * model.diagnostics_.clipped_mass:.1f} %"
     facts["perplexity of these documents"] = f"{model.perplexity(counts):.4g}"
     sections = {
+        "Explore the topics": explorer(model, words, MAX_TOPICS),
         "Words of the topics": _words(model, words),
         "Documents": _documents(model, counts, names),
         "Evidence for the number of topics": _spectrum(model),
