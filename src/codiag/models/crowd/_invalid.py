@@ -106,6 +106,6 @@ def _selected(
         matrix[task, worker] = label
         return matrix
     valid = [column[is_valid] for column in columns]
-    if not isinstance(votes, Mapping):
-        return tuple(valid)
-    return NamedVotes(dict(zip(VOTE_COLUMNS, valid, strict=True)), names)
+    if isinstance(votes, NamedVotes):
+        return NamedVotes(dict(zip(VOTE_COLUMNS, valid, strict=True)), names)
+    return dict(zip(names, valid, strict=True)) if isinstance(votes, Mapping) else tuple(valid)
