@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 import codiag
 from codiag.cli.commands import Command, argument, option
 from codiag.cli.terminal import remark
-from codiag.labels import Labelled, Labels
-from codiag.tensors import SparseTensor
+
+if TYPE_CHECKING:
+    from codiag.labels import Labelled, Labels
 
 TensorFile = Annotated[
     Path,
@@ -162,6 +163,8 @@ def _observed(loaded: Labelled, missing: Missing) -> tuple[Any, Any]:
     if missing is not Missing.ZERO:
         return entries, None
     if hasattr(entries, "coords"):  # a list of entries
+        from codiag.tensors import SparseTensor
+
         return SparseTensor(entries.coords, entries.values, entries.shape, absent="missing"), None
     return entries, entries != 0
 
