@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -17,7 +17,6 @@ from rich.console import RenderableType
 from rich.table import Table
 
 import codiag
-from codiag._arrays import to_host
 from codiag.cli import reading
 from codiag.cli.commands import (
     Command,
@@ -36,11 +35,11 @@ from codiag.cli.commands import (
 from codiag.cli.files import ARRAYS, PAGES, PICTURES, TABLES
 from codiag.cli.results import fit_result, rows_of_columns
 from codiag.cli.terminal import fail, shown
-from codiag.labels import Labels
-from codiag.methods import METHODS, as_method
-from codiag.metrics import factor_error
-from codiag.problem import Problem, interrupts_end_searches
-from codiag.result import Factorization, complaint_about, solve
+
+if TYPE_CHECKING:
+    from codiag.labels import Labels
+    from codiag.problem import Problem
+    from codiag.result import Factorization
 
 SHOWN = 30
 """Components that fit on a screen."""
@@ -147,6 +146,10 @@ def _chosen(problem: Problem, largest: int, seed: int, command: Command) -> codi
 
 def _fitted(problem: Problem, choice: codiag.RankChoice | None, method: str | None, seed: int) -> Factorization:
     """Fit the problem; if its rank was chosen, return the fit of the choice unless another method is named."""
+    from codiag.methods import as_method
+    from codiag.problem import interrupts_end_searches
+    from codiag.result import complaint_about
+
     if choice is None or method is not None:
         problem = problem if choice is None else problem.with_rank(choice.fit.rank)
         with interrupts_end_searches() if method is None else nullcontext():  # other methods search for nothing
@@ -178,6 +181,9 @@ def about_fit(fit: Factorization) -> list[RenderableType]:
 
 def factor_table(fit: Factorization) -> dict[str, list[Any]]:
     """Return the entries of all factors in columns, a row for each, in the labels of the data."""
+    from codiag._arrays import to_host
+    from codiag.labels import Labels
+
     labels = fit.labels or Labels.counted(len(fit.shape))
     rows: list[tuple[Any, ...]] = []
     for mode, (factor, errors) in enumerate(zip(fit.factors, fit.entry_standard_errors, strict=True)):
@@ -192,6 +198,9 @@ def factor_table(fit: Factorization) -> dict[str, list[Any]]:
 
 
 def _weight_table(fit: Factorization) -> Table:
+    from codiag._arrays import to_host
+    from codiag.labels import Labels
+
     names = (fit.labels or Labels.counted(len(fit.shape))).names
     caption = "+-: standard error of the weight; then, mode by mode, of the unit factors"
     table = table_of("", [], ["component", "weight", "+-", *map(shown, names)], caption=caption)
@@ -204,6 +213,8 @@ def _weight_table(fit: Factorization) -> Table:
 
 
 def _label_table(fit: Factorization, labels: Labels) -> Table:
+    from codiag._arrays import to_host
+
     table = table_of("strongest labels of each component", ["", *map(shown, labels.names)], [])
     factors = [to_host(factor) for factor in fit.tensor.factors]
     for component in range(min(fit.rank, SHOWN)):
@@ -278,6 +289,8 @@ def _comparison_result(results: list[Comparison]) -> dict[str, Any]:
 
 def _not_applied(results: list[Comparison]) -> list[str]:
     """Return the methods that do not apply, a line for each reason."""
+    from codiag.methods import as_method
+
     by_reason: dict[str, list[Comparison]] = {}
     for result in results:
         if result.fit is None:
@@ -304,6 +317,10 @@ class Comparison:
 
 def compare_methods(problem: Problem, *, seed: int | None = None) -> list[Comparison]:
     """Solve a problem by every method; return fits by their error, and methods that do not apply last."""
+    from codiag.methods import METHODS, as_method
+    from codiag.metrics import factor_error
+    from codiag.result import solve
+
     fits: dict[str, tuple[Factorization | None, str, float]] = {}
     for name in METHODS:
         start = time.perf_counter()

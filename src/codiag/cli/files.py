@@ -16,7 +16,6 @@ from pathlib import Path
 
 from codiag._text import is_number, text_start
 from codiag.cli.terminal import fail
-from codiag.io import split_dataset
 
 PICTURES = {".png", ".svg", ".pdf"}
 TABLES = {".csv", ".tsv"}
@@ -44,6 +43,8 @@ def check_outputs(outputs: Outputs, sources: Sequence[Path] = (), *, force: bool
 
     The input files `sources` are never replaced, whatever the name that is given; other files only with `force`.
     """
+    from codiag.io import split_dataset
+
     named = {option: path for option, (path, _) in outputs.items() if path is not None}
     streams = [option for option, path in named.items() if path == STREAM]
     if len(streams) > 1:

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 import codiag
 from codiag._text import TABLES, ending_of
 from codiag.cli.commands import Command, argument, option
-from codiag.labels import Labels
-from codiag.tensors import SparseTensor
+
+if TYPE_CHECKING:
+    from codiag.labels import Labels
 
 TensorFile = Annotated[
     Path,
@@ -171,6 +172,8 @@ def _observed(entries: Any, missing: Missing, *, is_table: bool) -> tuple[Any, A
     if is_table:
         raise ValueError("--missing zero is for arrays; --absent says what combinations a table does not list are")
     if hasattr(entries, "coords"):  # a list of entries
+        from codiag.tensors import SparseTensor
+
         return SparseTensor(entries.coords, entries.values, entries.shape, absent="missing"), None
     return entries, entries != 0
 
