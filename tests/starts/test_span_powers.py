@@ -103,6 +103,17 @@ def test_noise_enters_to_first_order():
     assert errors[1] / errors[0] == pytest.approx(10, rel=0.2)
 
 
+def test_maxima_that_noise_explains_are_kept():
+    """Without them, ends that are no components fill the places of those that are left."""
+    rng = np.random.default_rng(1)
+    factor = unit_factor(10, 40, rng)
+    clean = codiag.tensors.FactoredTensor(np.ones(40), [factor] * 4).to_dense()
+    noise = symmetrize(rng.standard_normal(clean.shape))
+    core = as_tensor(clean + 3e-3 * np.linalg.norm(clean) / np.linalg.norm(noise) * noise)
+    start = power_start(core, power_roles(core.shape, 40, symmetric=True), 40, np.random.default_rng(0), Log())
+    assert np.min(np.max(np.abs(factor.T @ start.factors[0]), axis=1)) > 0.95
+
+
 def test_rounds_are_few_even_if_the_span_holds_no_powers():
     """Each round leaves at most half of the components."""
     powers, basis = random_span(7, 2, 20, 5)
