@@ -114,6 +114,17 @@ def test_maxima_that_noise_explains_are_kept():
     assert np.min(np.max(np.abs(factor.T @ start.factors[0]), axis=1)) > 0.95
 
 
+def test_starts_in_the_span_are_repeated_if_a_component_is_hardly_more_than_noise():
+    """They agree, while random starts would take far longer and end higher."""
+    rng = np.random.default_rng(5)
+    truth = codiag.tensors.FactoredTensor(np.r_[np.ones(17), 1e-3], [unit_factor(8, 18, rng)] * 4)
+    noise = symmetrize(rng.standard_normal((8,) * 4))
+    fit = codiag.factorize(truth.to_dense() + 1e-4 * noise, 18, symmetric=True, seed=0)
+    names = [stage.name for stage in fit.stages]
+    n_ends = sum(name.startswith("rough least squares") for name in names)
+    assert names.count("power iterations in the span") == n_ends > 1
+
+
 def test_rounds_are_few_even_if_the_span_holds_no_powers():
     """Each round leaves at most half of the components."""
     powers, basis = random_span(7, 2, 20, 5)

@@ -50,13 +50,14 @@ class Diagonal(Start):
         if roles is None:
             log.add("no diagonalization: the rank is too large", 0, 1.0)
             return
-        try:
-            components = diagonal_start(core, roles, rank, rng, log, orthogonal=self.orthogonal)
-        except np.linalg.LinAlgError:
-            log.add("diagonalization failed: the slices are singular", 0, 1.0)
-            return
-        if math.isfinite(components.squared_norm()):
-            yield components
+        for _ in range(1 if roles.others else 3):  # power iterations begin at random, and three ends must agree
+            try:
+                components = diagonal_start(core, roles, rank, rng, log, orthogonal=self.orthogonal)
+            except np.linalg.LinAlgError:
+                log.add("diagonalization failed: the slices are singular", 0, 1.0)
+                return
+            if math.isfinite(components.squared_norm()):
+                yield components
 
 
 class Filled(Start):
