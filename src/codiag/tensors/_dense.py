@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from itertools import permutations
 from typing import Any
@@ -11,11 +12,28 @@ from typing import Any
 import numpy as np
 from array_api_compat import device, is_numpy_array, is_torch_array
 
-from codiag._arrays import Array, array_namespace, blocks, double, like, moved, on_host, precise, to_host, widest
+from codiag._arrays import (
+    Array,
+    array_namespace,
+    blocks,
+    double,
+    few_threads,
+    in_threads,
+    like,
+    moved,
+    n_threads,
+    on_host,
+    precise,
+    to_host,
+    widest,
+)
 from codiag._checks import as_real_array
 from codiag.tensors._base import StoredTensor, check_shape, check_symmetric_shape, declared_symmetry
 from codiag.tensors._sketch import Sketch, check_range, entry_count, is_large, make_sketch
 from codiag.tensors._sums import Shares, Slab, SquaredNorm, Sum, added, asymmetry, khatri_rao, logged, symmetry_probes
+
+MOST_READERS = 4
+"""Slabs in memory at the same time. With more threads than that, linear algebra divides the products of one slab."""
 
 
 class ArrayTensor(StoredTensor):
@@ -207,7 +225,7 @@ class DenseTensor(ArrayTensor):
         return other
 
     def read(self, *sums: Sum) -> list[Any]:
-        """Compute several sums, in one pass over the slabs."""
+        """Compute several sums, in one pass over the slabs, each by a thread of its own on the host."""
         order = self._memory_order
         columns: list[Array] = []
         for request in sums:
@@ -215,11 +233,18 @@ class DenseTensor(ArrayTensor):
             columns += [] if last is None or any(last is known for known in columns) else [last]
         joined = array_namespace(*columns).concat(columns, axis=1) if len(columns) > 1 else next(iter(columns), None)
         width = max([request.width for request in sums] + ([] if joined is None else [joined.shape[1]]), default=0)
+        entries, parts = self._parts(order, width)
+        threads = _n_readers() if on_host(self._entries) and len(parts) > 1 else 1
+
+        def contributions(rows: slice) -> list[Shares]:
+            slab = Slab(self._cast(entries[rows, ...]), order, rows, self.shape, joined, columns)
+            with np.errstate(all="ignore"):  # entries that are not finite make the squared norm infinite or NaN
+                return [request.over(slab) for request in sums]
+
         shares: list[Shares] = [{} for _ in sums]
-        with np.errstate(all="ignore"):  # entries that are not finite make the squared norm infinite or NaN
-            for rows, block in self._slabs(order, sums, width=width):
-                slab = Slab(block, order, rows, self.shape, joined, columns)
-                shares = [added(share, request.over(slab)) for share, request in zip(shares, sums, strict=True)]
+        with few_threads(0) if threads > 1 else nullcontext(), np.errstate(all="ignore"):
+            for found in logged(in_threads(contributions, parts, threads), len(parts), self.shape, sums):
+                shares = [added(share, part) for share, part in zip(shares, found, strict=True)]
             return [request.total(share, self) for share, request in zip(shares, sums, strict=True)]
 
     def squared_norm(self) -> float:
@@ -277,24 +302,32 @@ class DenseTensor(ArrayTensor):
             largest = float(np.abs(entries).max())
         return change / (10 * self._rounding() * largest) if largest > 0 else math.nan
 
-    def _slabs(
-        self, order: Sequence[int], sums: Sequence[object] = (), *, width: int = 1
-    ) -> Iterator[tuple[slice, Array]]:
+    def _slabs(self, order: Sequence[int], *, width: int = 1) -> Iterator[tuple[slice, Array]]:
         """Yield slabs along the first mode of the given order, with the modes in that order, as floating-point numbers.
 
         `width` is the size of the last mode after products; slabs are small enough before and after.
         """
+        entries, parts = self._parts(order, width)
+        for rows in logged(parts, len(parts), self.shape, ()):
+            yield rows, self._cast(entries[rows, ...])
+
+    def _parts(self, order: Sequence[int], width: int) -> tuple[Array, list[slice]]:
+        """Return the entries with the modes in the given order, and the rows of each slab of them."""
         xp = array_namespace(self._entries)
         is_permuted = tuple(order) != tuple(range(self.order))
         entries = xp.permute_dims(self._entries, tuple(order)) if is_permuted else self._entries
         row = math.prod(entries.shape[1:-1]) * max(entries.shape[-1], width)
-        parts = list(blocks(entries.shape[0], row, scale=1 if on_host(self._entries) else 64))
-        for rows in logged(parts, len(parts), self.shape, sums):
-            yield rows, self._cast(entries[rows, ...])
+        return entries, list(blocks(entries.shape[0], row, scale=1 if on_host(self._entries) else 64))
 
     def _cast(self, block: Array) -> Array:
         dtype = self.reference.dtype
         return block if block.dtype == dtype else array_namespace(block).astype(block, dtype)
+
+
+def _n_readers() -> int:
+    """Return the number of slabs to work on at the same time; one if linear algebra has threads for larger slabs."""
+    threads = n_threads()
+    return threads if threads <= MOST_READERS else 1
 
 
 def _memory_order(array: Array) -> tuple[int, ...]:
