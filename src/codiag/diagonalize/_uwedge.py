@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from codiag._arrays import Array, identity, like, to_host
+from codiag._arrays import Array, identity, is_complex, like, to_host
 from codiag._checks import as_flag
 from codiag.diagonalize._base import NewtonLike
 from codiag.diagonalize._fixed_point import (
@@ -103,6 +104,7 @@ class UWEDGE(NewtonLike):
 
     max_sweeps: int = 100
     fallback: bool = True
+    complex_kinds: ClassVar[tuple[str, ...]] = ("hermitian", "symmetric")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -132,7 +134,7 @@ class UWEDGE(NewtonLike):
         If the steps from the first start did not converge, rough sweeps of J-Di precede all others, and fine ones
         follow if these do not converge either.
         """
-        can_sweep = core.matrices.shape[1] <= MAX_SWEPT_SIZE
+        can_sweep = core.matrices.shape[1] <= MAX_SWEPT_SIZE and (core.is_hermitian or not is_complex(core.matrices))
         sweep_first = can_sweep and not first.converged
         any_converged = False
         for start in _starts(core.matrices, rng, first, sweep_first):
