@@ -11,6 +11,7 @@ from codiag._arrays._complex import (
     normal_draws,
     real_dtype,
     real_part,
+    signs_of,
     squared_magnitudes,
 )
 from codiag._arrays._namespace import (

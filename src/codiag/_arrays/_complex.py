@@ -52,6 +52,15 @@ def normal_draws(rng: np.random.Generator, shape: tuple[int, ...], reference: Ar
     return (draws + 1j * rng.standard_normal(shape)) / np.sqrt(2) if is_complex(reference) else draws
 
 
+def signs_of(numbers: Array) -> Array:
+    """Return the signs, +1 or -1, or the phases of complex numbers; 1 for zero."""
+    xp = array_namespace(numbers)
+    if not is_complex(numbers):
+        return xp.where(numbers < 0, -xp.ones_like(numbers), xp.ones_like(numbers))
+    sizes = xp.abs(numbers)
+    return xp.where(sizes > 0, numbers / xp.where(sizes > 0, sizes, xp.ones_like(sizes)), xp.ones_like(numbers))
+
+
 def largest_signs(columns: Array) -> Array:
     """Return the sign, +1 or -1, of the entry of largest magnitude of each column; its phase if it is complex."""
     xp = array_namespace(columns)

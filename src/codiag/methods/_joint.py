@@ -333,6 +333,8 @@ class NOJD(JointMethod):
     True
     """
 
+    supports: ClassVar[frozenset[str]] = frozenset({"complex numbers"})
+
     orthogonal: ClassVar[bool] = False
 
     def _default(self, symmetric: bool) -> Diagonalizer:

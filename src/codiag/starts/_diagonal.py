@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._arrays import array_namespace
+from codiag._arrays import array_namespace, is_complex
 from codiag.diagonalize import UWEDGE, Diagonalizer, OrthogonalNewton, TwoSided
 from codiag.least_squares import ROUGH, LeastSquares, best_rank_one, minimize
 from codiag.problem import Log, Problem
@@ -90,6 +90,8 @@ def diagonal_roles(core: DenseTensor, rank: int) -> Roles | None:
     if rank == 1:
         return None
     symmetric = core.symmetric
+    if is_complex(core.reference):  # the equations of matrices of rank one are formed for real ones
+        return assign_roles(core.shape, rank, symmetric=symmetric)
     roles = assign_roles(core.shape, rank, symmetric=symmetric) or rank_one_roles(core.shape, rank, symmetric=symmetric)
     return roles or koszul_roles(core.shape, rank, symmetric=symmetric)
 

@@ -27,10 +27,20 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
-from array_api_compat import is_array_api_obj, is_torch_array
 
-from codiag._arrays import Array, array_namespace, like, to_host
-from codiag._checks import ConvergenceWarning, as_finite, as_number, as_stack, check_square
+from codiag._arrays import (
+    Array,
+    adjoint,
+    conjugate,
+    double,
+    is_complex,
+    is_hermitian,
+    like,
+    real_part,
+    signs_of,
+    to_host,
+)
+from codiag._checks import ConvergenceWarning, as_finite, as_number, as_stack
 from codiag.diagonalize import UWEDGE, Diagonalization, OrthogonalNewton, most_likely
 
 __all__ = ["ajd", "ajd_pham", "rjd", "uwedge"]
@@ -45,7 +55,7 @@ def rjd(X: Array, *, init: Array | None = None, eps: float = 1e-8, n_iter_max: i
     Parameters
     ----------
     X : array of shape (n_matrices, n, n)
-        Symmetric matrices, of NumPy or any other array library; never modified.
+        Symmetric or Hermitian matrices, of NumPy or any other array library; never modified.
     init : array of shape (n, n), optional
         Orthonormal columns to start from.
     eps : float
@@ -59,7 +69,7 @@ def rjd(X: Array, *, init: Array | None = None, eps: float = 1e-8, n_iter_max: i
         The diagonalizer: orthonormal columns, in the order and with the signs nearest to `init`, by default the
         identity.
     D : array of shape (n_matrices, n, n)
-        ``V.T @ X @ V``.
+        ``V.conj().T @ X @ V``.
 
     See Also
     --------
@@ -75,13 +85,13 @@ def rjd(X: Array, *, init: Array | None = None, eps: float = 1e-8, n_iter_max: i
     [1.0, 3.0]
     """
     stack = _as_stack(X, "rjd")
-    start = None if init is None else _as_init(init, stack).T
+    start = None if init is None else _as_init(init, stack).conj().T
     method = OrthogonalNewton(tol=_step_size(eps), max_sweeps=_sweeps(n_iter_max), statistical_tol=0.0)
     fit = method(stack, init=None if start is None else like(start, stack), seed=0)
     rows = _in_order(_completed(fit), np.eye(stack.shape[1]) if start is None else start)
     _warn_unless(fit.converged, "rjd", fit.n_sweeps)
     inverse = like(rows, stack)
-    return array_namespace(inverse).matrix_transpose(inverse), _transformed(inverse, stack)
+    return adjoint(inverse), _transformed(inverse, stack)
 
 
 def uwedge(X: Array, *, init: Array | None = None, eps: float = 1e-7, n_iter_max: int = 100) -> Result:  # noqa: N803
@@ -105,7 +115,7 @@ def uwedge(X: Array, *, init: Array | None = None, eps: float = 1e-7, n_iter_max
         The diagonalizer: rows scaled so that the first of the matrices gets diagonals of 1 and -1, in the order nearest
         to `init`, by default the strongest first.
     D : array of shape (n_matrices, n, n)
-        ``V @ X @ V.T``.
+        ``V @ X @ V.conj().T``.
 
     See Also
     --------
@@ -128,7 +138,7 @@ def uwedge(X: Array, *, init: Array | None = None, eps: float = 1e-7, n_iter_max
     fit = method(stack, init=None if start is None else like(start, stack), seed=0)
     rows = _completed(fit) if start is None else _in_order(_completed(fit), start)
     _warn_unless(fit.converged, "uwedge", fit.n_sweeps)
-    first = np.abs(np.einsum("ia,ab,ib->i", rows, to_host(stack[0, ...]).astype(np.float64), rows))
+    first = np.abs(np.einsum("ia,ab,ib->i", rows, double(to_host(stack[0, ...])), rows.conj()))
     rows = rows / np.sqrt(np.where(first > 1e-12 * np.max(first), first, 1))[:, None]
     inverse = like(rows, stack)
     return inverse, _transformed(inverse, stack)
@@ -181,9 +191,8 @@ def ajd_pham(
     True
     """
     stack = _as_positive_definite(X)
-    xp = array_namespace(stack)
     start = np.eye(stack.shape[1]) if init is None else _as_init(init, stack)
-    weights = like(_as_weights(sample_weight, stack), xp.real(stack) if _is_complex(stack) else stack)
+    weights = like(_as_weights(sample_weight, stack), real_part(stack[:1, :1, :1]))
     iterate = most_likely(stack, weights, like(start, stack), _step_size(eps, 1.0), 10 * _sweeps(n_iter_max))
     _warn_unless(iterate.converged, "ajd_pham", iterate.n_sweeps)
     return iterate.left, _transformed(iterate.left, stack)
@@ -246,28 +255,18 @@ def ajd(
 
 
 def _as_stack(matrices: Array, name: str) -> Array:
-    if is_array_api_obj(matrices) and _is_complex(matrices):
-        raise TypeError(
-            f"X must be real for {name}; got {matrices.dtype}. Use ajd_pham for Hermitian positive definite matrices, "
-            "or X.real if the factors are real"
+    stack = as_stack(matrices, symmetric=True)
+    if is_complex(stack) and not is_hermitian(stack):
+        raise ValueError(
+            f"X must be Hermitian for {name} if it is complex; got symmetric matrices. codiag.joint_diagonalize is for "
+            "those"
         )
-    return as_stack(matrices, symmetric=True)
+    return stack
 
 
 def _as_positive_definite(matrices: Array) -> Array:
     """Return positive definite matrices, symmetric or Hermitian."""
-    if is_array_api_obj(matrices) and _is_complex(matrices):
-        stack = matrices.detach() if is_torch_array(matrices) else matrices
-        xp = array_namespace(stack)
-        check_square(as_stack(xp.real(stack) + xp.imag(stack), symmetric=False))
-        largest = float(xp.max(xp.abs(stack - xp.conj(xp.matrix_transpose(stack)))))
-        if largest > 1e3 * float(xp.finfo(stack.dtype).eps) * float(xp.max(xp.abs(stack))):
-            raise ValueError(
-                f"X must be Hermitian; the largest |X_ij - conj(X_ji)| is {largest:.3g}, above rounding. If that is "
-                "noise, pass (X + X.conj().swapaxes(1, 2)) / 2"
-            )
-    else:
-        stack = as_stack(matrices, symmetric=True)
+    stack = _as_stack(matrices, "ajd_pham")
     lowest = np.linalg.eigvalsh(to_host(stack))
     if np.any(lowest[:, 0] <= 0):
         worst = int(np.argmin(lowest[:, 0] / lowest[:, -1]))
@@ -281,13 +280,7 @@ def _as_positive_definite(matrices: Array) -> Array:
 def _as_init(init: Array, stack: Array) -> np.ndarray:
     """Return an invertible start, complex if the matrices are."""
     size = int(stack.shape[1])
-    if _is_complex(stack) and is_array_api_obj(init) and _is_complex(init):
-        xp = array_namespace(init)
-        parts = (as_finite("init", part, (size, size)) for part in (xp.real(init), xp.imag(init)))
-        real, imaginary = parts
-        rows: np.ndarray = real + 1j * imaginary
-    else:
-        rows = as_finite("init", init, (size, size))
+    rows = as_finite("init", init, (size, size), allow_complex=is_complex(stack))
     if np.linalg.matrix_rank(rows) < size:
         raise ValueError(f"init must be invertible; its rank is {np.linalg.matrix_rank(rows)}, not {size}")
     return rows
@@ -314,27 +307,21 @@ def _sweeps(n_iter_max: int) -> int:
 
 def _completed(fit: Diagonalization) -> np.ndarray:
     """Return square inverse factors: those of singular matrices are completed by a basis of the null space."""
-    inverse, factor = (to_host(array).astype(np.float64) for array in (fit.inverse, fit.factor))
+    inverse, factor = (double(to_host(array)) for array in (fit.inverse, fit.factor))
     size, k = factor.shape
-    return inverse if k == size else np.vstack([inverse, np.linalg.qr(factor, mode="complete")[0][:, k:].T])
+    return inverse if k == size else np.vstack([inverse, adjoint(np.linalg.qr(factor, mode="complete")[0][:, k:])])
 
 
 def _in_order(rows: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Return rows in the order and with the signs nearest to a start."""
+    """Return rows in the order and with the signs, or phases, nearest to a start."""
     coefficients = rows @ np.linalg.inv(start)
     sizes = np.abs(coefficients) / np.linalg.norm(coefficients, axis=1, keepdims=True)
     index, match = scipy.optimize.linear_sum_assignment(-sizes.T)
-    return np.asarray(rows[match] * np.where(coefficients[match, index] < 0, -1, 1)[:, None])
+    return np.asarray(rows[match] * conjugate(signs_of(coefficients[match, index]))[:, None])
 
 
 def _transformed(inverse: Array, stack: Array) -> Array:
-    xp = array_namespace(stack)
-    right = xp.matrix_transpose(xp.conj(inverse) if _is_complex(inverse) else inverse)
-    return inverse @ stack @ right
-
-
-def _is_complex(array: Array) -> bool:
-    return bool(array_namespace(array).isdtype(array.dtype, "complex floating"))
+    return inverse @ stack @ adjoint(inverse)
 
 
 def _warn_unless(converged: bool, name: str, n_steps: int) -> None:
