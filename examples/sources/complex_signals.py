@@ -75,7 +75,7 @@ print("minimum distance by cumulants:", round(distance, 4))
 # %%
 # Left, the spectra of the signals as found (lines) and as they are (dots). In the middle, the phases of the mixing
 # along the antennas: each signal has its slope, the direction that it comes from. Right, what one antenna receives from
-# the modems (gray), and the symbols of one modem after unmixing: four clouds, turned by a phase that is not in the data.
+# the modems (gray), and the symbols of one modem after unmixing: four clouds, turned by an unknown phase.
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.8), layout="constrained")
 frequencies = np.fft.fftshift(np.fft.fftfreq(128))

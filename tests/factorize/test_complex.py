@@ -9,9 +9,9 @@ import codiag
 from assertions import assert_same_factors, assert_unit_columns
 from cases import METHODS
 from codiag.constraints import Fixed, Ridge
-from codiag.least_squares import LeastSquares, QuickSteps, Steps, random_components, steps_for
+from codiag.least_squares import LeastSquares, QuickSteps, Steps, noise_excess, random_components, steps_for
 from codiag.methods import NLS
-from codiag.tensors import FactoredTensor, symmetrize
+from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
 from tensor_cases import LIBRARIES
 
 TAKING = [name for name, case in METHODS.items() if "complex numbers" in case.method.supports]
@@ -254,6 +254,17 @@ def test_what_orders_numbers_is_refused(options, words):
 def test_a_complex_factor_of_a_real_tensor_is_refused():
     with pytest.raises(ValueError, match=r"constraints must fix real factors of a real tensor; got a complex factor"):
         codiag.factorize(np.ones((3, 4, 5)), 1, constraints=[Fixed(np.ones((3, 1)) * 1j), None, None])
+
+
+def test_noise_passes_for_noise_and_a_component_does_not():
+    """The largest eigenvalue of complex noise is below the bound of one in a thousand, and near it."""
+    problem = codiag.Problem(planted((12, 10, 11))[0], RANK)
+    rng = np.random.default_rng(0)
+    excesses = [noise_excess(problem, DenseTensor(draws(rng, (12, 10, 11)))) for _ in range(200)]
+    assert np.mean(np.array(excesses) > 1) <= 0.01
+    assert np.quantile(excesses, 0.99) > 0.9
+    component = planted((12, 10, 11), 1)[0]
+    assert noise_excess(problem, DenseTensor(draws(rng, (12, 10, 11)) + 8 * component)) > 1
 
 
 def test_noise_of_complex_entries_is_two_numbers_each():

@@ -16,8 +16,8 @@ from codiag.tensors import Tensor
 LEVEL = 1e-3
 """Share of residuals of pure noise that do not pass for it."""
 
-TRACY_WIDOM_QUANTILE, COMPLEX_QUANTILE = 3.27, 1.31
-"""The quantile 1 - LEVEL of the Tracy-Widom distribution of order one, and of order two for complex noise."""
+TRACY_WIDOM_QUANTILES = {False: 3.27, True: 1.31}
+"""The quantile 1 - LEVEL of the Tracy-Widom distribution of order one, and of order two if noise is complex."""
 
 NORMAL_QUANTILE = NormalDist().inv_cdf(1 - LEVEL)
 """The quantile 1 - LEVEL of the normal distribution."""
@@ -100,8 +100,7 @@ def _tracy_widom_excess(residual: Tensor, n_left_out: int) -> float:
         n_columns /= math.factorial(residual.order - 1)  # the others are repetitions
     has_phases = is_complex(entries)
     long, short = math.sqrt(max(n_columns - (0 if has_phases else 1), 1)), math.sqrt(n_rows)
-    quantile = COMPLEX_QUANTILE if has_phases else TRACY_WIDOM_QUANTILE
-    edge = (long + short) ** 2 + quantile * (long + short) * (1 / long + 1 / short) ** (1 / 3)
+    edge = (long + short) ** 2 + TRACY_WIDOM_QUANTILES[has_phases] * (long + short) * (1 / long + 1 / short) ** (1 / 3)
     total = residual.squared_norm()
     value = _eigenvalue(residual, mode, n_left_out)
     return value * n_rows * n_columns / (total * edge) if total > 0 else 0.0
