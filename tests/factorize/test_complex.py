@@ -232,6 +232,10 @@ def test_what_a_fit_can_do(tmp_path):
         fit.transform(tensor.real, mode=1)
     fit.save(tmp_path / "fit.npz")
     np.testing.assert_array_equal(codiag.Factorization.load(tmp_path / "fit.npz").to_tensor(), fit.to_tensor())
+    assert len(fit._repr_html_()) > 0
+    pytest.importorskip("matplotlib").use("Agg")
+    heights = [line.get_ydata() for axes in fit.plot().axes for line in axes.lines]
+    assert all(not np.iscomplexobj(height) for height in heights)  # magnitudes
     assert fit.diagnose().verdicts == ("well",) * RANK
     assert codiag.metrics.core_consistency(fit, tensor) > 99
     assert codiag.choose_rank(tensor, range(1, 5), seed=0).rank == RANK

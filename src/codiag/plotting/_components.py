@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag._arrays import to_host
+from codiag._arrays import is_complex, to_host
 from codiag._checks import as_number
 from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._style import INK, color_of, grid_of_axes, plain, shown, tell_without_font
@@ -37,7 +37,8 @@ def components(
     r"""Draw the components of a fit: a row for each, a column for each mode.
 
     Modes whose indices have an order are lines, modes of categories (labels that are text) are bars; a pair of modes
-    that are the two sides of an image is shown as the image :math:`b_i c_i^\top`.
+    that are the two sides of an image is shown as the image :math:`b_i c_i^\top`. Of complex factors the magnitudes are
+    drawn.
 
     Parameters
     ----------
@@ -107,6 +108,7 @@ def _columns(fit: Factorization, spatial: Sequence[int] | None) -> list[tuple[in
 
 def _draw_mode(column: Any, fit: Factorization, labels: Labels, mode: int, *, bands: bool) -> None:
     factor, index = to_host(fit.factors[mode]), labels.values[mode]
+    factor = np.abs(factor) if is_complex(factor) else factor
     errors = NORMAL * fit.entry_standard_errors[mode] if bands else np.zeros_like(factor)
     rows = factor[:, : column.size]
     # Bands much wider than the values would flatten these, so bands may leave the panel.
