@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -43,6 +43,7 @@ class Case:
     exact: Diagonalizer | None = None  # the same method asked for its fixed point, whatever the noise
     slow: bool = False  # linear convergence: keep problems small
     settles: bool = True  # under noise, too
+    field: str = "real"  # or complex matrices: "hermitian", "symmetric", "general"
 
     def skip_unless_it_settles(self) -> None:
         if not self.settles:
@@ -55,10 +56,38 @@ class Case:
     def stack(self, size: int, n: int, *, rank: int | None = None, noise: float = 0.0, seed: int = 0) -> Stack:
         """Return a problem of the kind the method solves, with factors in general position."""
         rng = np.random.default_rng([size, n, rank or size, seed])
-        make = orthonormal_factor if self.orthogonal else mild_factor
-        factor = make(size, rank or size, rng)
-        right = None if self.symmetric else make(size, rank or size, rng)
+        factor = self.factor(size, rank or size, rng)
+        right = None if self.symmetric else self.factor(size, rank or size, rng)
+        right = factor.conj() if self.field == "hermitian" else right
         return matrix_stack(factor, n, right_factor=right, noise=noise, seed=rng)
+
+    def factor(self, size: int, rank: int, rng: np.random.Generator | int, spread: float = 0.3) -> np.ndarray:
+        """Return a factor of the kind that the method finds, real or complex."""
+        rng = np.random.default_rng(rng)
+        if self.field == "real":
+            return (
+                orthonormal_factor(size, rank, rng) if self.orthogonal else mild_factor(size, rank, rng, spread=spread)
+            )
+        draws = rng.standard_normal((2, size, rank)) + 1j * rng.standard_normal((2, size, rank))
+        unitary = np.linalg.qr(draws[0])[0]
+        if self.orthogonal:
+            return unitary
+        mixed = unitary + spread * draws[1] / np.linalg.norm(draws[1], axis=0)
+        return mixed / np.linalg.norm(mixed, axis=0)
+
+    def noise(self, size: int, n: int, seed: int) -> np.ndarray:
+        """Return noise of unit variance, with the symmetry of the matrices."""
+        nothing = np.zeros((size, 1), float if self.field == "real" else complex)
+        other = nothing if self.field == "hermitian" else None if self.symmetric else nothing + 1
+        stack = matrix_stack(nothing, n, right_factor=other, noise=1.0, seed=seed)
+        return stack.matrices
+
+    def mirrored(self, array: np.ndarray) -> np.ndarray:
+        """Return what belongs on the right of the matrices if this is on the left."""
+        return array.conj() if self.field == "hermitian" else array
+
+    def truth(self, stack: Stack) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        return stack.factor if self.symmetric else (stack.factor, stack.right_factor)
 
 
 DIAGONALIZERS = {
@@ -81,6 +110,21 @@ DIAGONALIZERS = {
     ),
     "symmetrized QRJ1D": Case(symmetrized(QRJ1D(max_sweeps=2000)), False, False, slow=True, settles=False),
     "PowerSteps": Case(example("diagonalizer").PowerSteps(), True, slow=True),
+}
+
+COMPLEX = {
+    f"{name}, complex {field}": replace(DIAGONALIZERS[name], field=field)
+    for name, fields in {
+        "OrthogonalNewton": ("hermitian", "symmetric"),
+        "Jacobi": ("hermitian", "symmetric"),
+        "UWEDGE": ("hermitian", "symmetric"),
+        "JDi": ("hermitian",),
+        "QRJ1D": ("hermitian", "symmetric"),
+        "LUJ1D": ("hermitian", "symmetric"),
+        "TwoSided": ("general",),
+        "TwoSided orthogonal": ("general",),
+    }.items()
+    for field in fields
 }
 
 SYMMETRIC = {name: case for name, case in DIAGONALIZERS.items() if case.symmetric}

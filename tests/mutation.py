@@ -51,7 +51,7 @@ MUTANTS = {
     "MOST_PRODUCTS": Mutant("1", "tests/search tests/least_squares"),
     "DIRECT_UNKNOWNS": Mutant("0", "tests/least_squares"),
     "LEVEL": Mutant("0.5", "tests/least_squares/test_noise.py"),
-    "TRACY_WIDOM_QUANTILE": Mutant("-20.0", "tests/least_squares/test_noise.py"),
+    "TRACY_WIDOM_QUANTILES": Mutant("{False: -20.0, True: -20.0}", "tests/least_squares/test_noise.py"),
     "N_FLIPS": Mutant("2", "tests/least_squares/test_noise.py"),
     "N_TERMS": Mutant("1", "tests/least_squares/test_noise.py"),
     "N_CANDIDATES": Mutant("1", "tests/least_squares/test_noise.py"),

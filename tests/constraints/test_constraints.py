@@ -277,9 +277,9 @@ class TestMistakes:
 
     @pytest.mark.parametrize(
         ("factor", "error"),
-        [(np.ones(3), ValueError), (np.full((3, 2), math.nan), ValueError), (1j * np.ones((3, 2)), TypeError),
-         ("wrong", TypeError), (None, TypeError), (np.ones((2, 2, 2)), ValueError)],
-        ids=["vector", "nan", "complex", "text", "none", "cube"],
+        [(np.ones(3), ValueError), (np.full((3, 2), math.nan), ValueError), ("wrong", TypeError), (None, TypeError),
+         (np.ones((2, 2, 2)), ValueError)],
+        ids=["vector", "nan", "text", "none", "cube"],
     )  # fmt: skip
     def test_of_fixed(self, factor, error):
         with pytest.raises(error, match="factor must"):

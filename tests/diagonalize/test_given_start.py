@@ -10,11 +10,12 @@ import scipy.linalg
 
 import codiag
 from assertions import assert_same_factors
-from cases import DIAGONALIZERS
+from cases import COMPLEX, DIAGONALIZERS
 from codiag.diagonalize import UWEDGE, JDi, OrthogonalNewton, TwoSided
 from tensor_cases import LIBRARIES
 
-EVERY = pytest.mark.parametrize("name", DIAGONALIZERS)
+CASES = DIAGONALIZERS | {name: case for name, case in COMPLEX.items() if not case.slow}
+EVERY = pytest.mark.parametrize("name", CASES)
 
 
 def rows_of(case, fit):
@@ -35,7 +36,7 @@ def turned(case, rows, rng):
 
 @EVERY
 def test_a_solution_stays_where_it_is(name):
-    case = DIAGONALIZERS[name]
+    case = CASES[name]
     case.skip_unless_it_settles()
     matrices = case.stack(6, 9, noise=1e-3).matrices
     fit = case.exactly(matrices, seed=0)
@@ -47,7 +48,7 @@ def test_a_solution_stays_where_it_is(name):
 
 @EVERY
 def test_a_warm_start_finds_the_factors_of_similar_matrices(name):
-    case = DIAGONALIZERS[name]
+    case = CASES[name]
     case.skip_unless_it_settles()
     stack = case.stack(6, 9, noise=1e-3)
     near = stack.matrices + 1e-4 * case.stack(6, 9, seed=1).matrices
@@ -59,7 +60,7 @@ def test_a_warm_start_finds_the_factors_of_similar_matrices(name):
 
 @EVERY
 def test_a_start_elsewhere_ends_at_the_same_factors(name):
-    case = DIAGONALIZERS[name]
+    case = CASES[name]
     stack = case.stack(4, 9)
     rows = rows_of(case, case.method(stack.matrices, seed=0))
     fit = case.method(stack.matrices, init=turned(case, rows, np.random.default_rng(0)), seed=0)
@@ -69,7 +70,7 @@ def test_a_start_elsewhere_ends_at_the_same_factors(name):
 @EVERY
 def test_rows_of_a_start_are_components(name):
     """Matrices of low rank, and the rank given or not: a start has a row for each component."""
-    case = DIAGONALIZERS[name]
+    case = CASES[name]
     stack = case.stack(7, 9, rank=3)
     fit = dataclasses.replace(case.method, rank=3)(stack.matrices, seed=0)
     again = case.method(stack.matrices, init=rows_of(case, fit), seed=0)
@@ -80,11 +81,12 @@ def test_rows_of_a_start_are_components(name):
 @EVERY
 def test_identity_is_no_trap(name):
     """Matrices without diagonals make a saddle, or a point that is no start at all, of the identity."""
-    case = DIAGONALIZERS[name]
+    case = CASES[name]
     diagonals = np.random.default_rng(0).standard_normal((6, 4))
     diagonals -= diagonals.mean(axis=1, keepdims=True)
-    hadamard = scipy.linalg.hadamard(4) / 2
-    matrices = (hadamard * diagonals[:, None, :]) @ hadamard.T
+    hadamard = scipy.linalg.hadamard(4) / 2 if case.field == "real" else scipy.linalg.dft(4, scale="sqrtn")
+    diagonals = diagonals * (1 if case.field in ("real", "hermitian") else np.exp(1j * diagonals))
+    matrices = (hadamard * diagonals[:, None, :]) @ case.mirrored(hadamard).T
     fit = case.method(matrices, init=np.eye(4) if case.symmetric else (np.eye(4), np.eye(4)), seed=0)
     assert fit.converged
     assert fit.off_diagonal < 1e-12

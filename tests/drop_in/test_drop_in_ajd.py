@@ -159,7 +159,7 @@ def test_too_few_iterations_are_a_warning(name):
     [
         (lambda: ajd.ajd(INDEFINITE, method="abc"), ValueError, "method must be one of ajd_pham, jade, rjd, uwedge"),
         (lambda: ajd.ajd_pham(INDEFINITE), ValueError, "X must be positive definite.*Use uwedge"),
-        (lambda: ajd.rjd(covariances(imaginary=1)), TypeError, "X must be real for rjd.*Use ajd_pham for Hermitian"),
+        (lambda: ajd.rjd(covariances() + 1j), ValueError, "X must be Hermitian for rjd if it is complex"),
         (lambda: ajd.ajd_pham(1j * covariances()), ValueError, "X must be Hermitian"),
         (lambda: ajd.ajd_pham(1j * covariances()[:, :, :-1]), ValueError, "matrices must be square"),
         (lambda: ajd.ajd_pham(covariances(), sample_weight=np.zeros(12)), ValueError, "sample_weight must be strictly"),

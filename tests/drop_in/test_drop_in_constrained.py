@@ -196,11 +196,20 @@ def test_what_is_refused(function, options, words):
         function(TENSOR, 3, **options)
 
 
-def test_matrices_and_complex_arrays_take_none_of_this():
-    with pytest.raises(ValueError, match=r"tensor must be real and of order three or more.*got a matrix"):
+def test_matrices_and_complex_arrays_are_refused_where_they_make_no_sense():
+    with pytest.raises(ValueError, match=r"tensor must be of order three or more.*got a matrix"):
         non_negative_parafac(TENSOR[0], 2)
-    with pytest.raises(ValueError, match=r"tensor must be real and of order three or more.*got a complex array"):
-        parafac(TENSOR * 1j, 2, l2_reg=1.0)
+    with pytest.raises(ValueError, match=r"constraints of a complex tensor must be Fixed or Ridge; got NonNegative"):
+        non_negative_parafac(TENSOR * 1j, 2)
+
+
+def test_complex_arrays_take_ridges_and_masks_as_real_ones_do():
+    """A tensor times a phase has the components of the tensor, and the phase in one factor."""
+    mask = np.random.default_rng(0).random(TENSOR.shape) < 0.9
+    for options in ({"l2_reg": 0.1}, {"mask": mask}):
+        real = parafac(TENSOR, 3, random_state=0, tol=1e-12, normalize_factors=True, **options)
+        turned = parafac(TENSOR * np.exp(0.3j), 3, random_state=0, tol=1e-12, normalize_factors=True, **options)
+        np.testing.assert_allclose(turned[0], real[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

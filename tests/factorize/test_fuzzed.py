@@ -103,7 +103,7 @@ def test_crowds_of_fewer_tasks_than_classes_begin_with_the_majority():
         (lambda: parafac(CUBE, 1, random_state=2.5), TypeError, "random_state must be None"),
         (lambda: FactoredTensor(np.array(1.0), [FACTOR] * 3), ValueError, "weights must have one axis"),
         (lambda: FactoredTensor(np.ones(3), None), TypeError, "factors must be a sequence of arrays"),
-        (lambda: symmetrize(object), TypeError, "array must hold real numbers"),
+        (lambda: symmetrize(object), TypeError, "array must hold real or complex numbers"),
         (lambda: symmetrize(np.ones((2, 2, 3))), ValueError, "array must have modes of one size"),
         (lambda: symmetrize(np.full((1, 1, 1), np.inf)), ValueError, "array must be finite"),
         (lambda: datasets.names([]), ValueError, "folder must be crowd, eem, facebook, microbiome or text"),

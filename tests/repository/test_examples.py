@@ -106,6 +106,12 @@ def test_fluorescence(run):
     assert run("fluorescence")["largest_error"] < 0.1
 
 
+def test_complex_signals(run):
+    found = run("complex_signals")
+    assert np.abs(found["found_angles"] - found["angles"]).max() < 0.02
+    assert found["distance"] < 0.05
+
+
 def test_blind_sources(run):
     assert max(run("blind_sources")["distances"].values()) < 0.2
 

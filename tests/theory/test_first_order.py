@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cases import DIAGONALIZERS
+from cases import COMPLEX, DIAGONALIZERS
 from codiag.metrics import match_components
 from codiag.synthetic import matrix_stack
 from reference.first_order import afsari, cardoso, two_sided
@@ -56,20 +56,24 @@ def test_defaults_stop_only_where_nothing_visible_is_left(name, eps):
     assert np.linalg.norm(measured - predicted) < 1e-2 * np.linalg.norm(measured)
 
 
-@pytest.mark.parametrize("name", ["OrthogonalNewton", "UWEDGE", "TwoSided", "TwoSided orthogonal"])
+CALIBRATED = ["OrthogonalNewton", "UWEDGE", "TwoSided", "TwoSided orthogonal"]
+CASES = DIAGONALIZERS | COMPLEX
+EVERY_CALIBRATED = pytest.mark.parametrize("name", [name for name in CASES if name.split(",")[0] in CALIBRATED])
+
+
+@EVERY_CALIBRATED
 @pytest.mark.parametrize("rank", [12, 4])
 def test_standard_errors_are_calibrated(name, rank):
     """Over repeated noise, the mean square error of each factor is the square of its standard error."""
-    case = DIAGONALIZERS[name]
+    case = CASES[name]
     method = type(case.method)(**{**vars(case.method), "rank": rank})
     clean = case.stack(12, 9, rank=rank)
     squares, predicted = [], []
     for trial in range(120):
-        right = None if case.symmetric else np.zeros((12, 1))
-        noise = matrix_stack(np.zeros((12, 1)), 9, right_factor=right, noise=1e-4, seed=trial).matrices
+        noise = case.noise(12, 9, seed=trial) * 1e-4
         fit = method(clean.matrices + noise, seed=trial)
         matching = match_components(fit.factor, clean.factor)
-        squares.append(np.sum((matching.factors[0] - clean.factor) ** 2, axis=0))
+        squares.append(np.sum(np.abs(matching.factors[0] - clean.factor) ** 2, axis=0))
         predicted.append(fit.standard_errors[matching.permutation] ** 2)
     # 120 trials of about 11 degrees of freedom per factor: 4 % by chance for one factor, 1-2 % for their mean.
     ratio = np.mean(squares, axis=0) / np.mean(predicted, axis=0)
@@ -77,9 +81,9 @@ def test_standard_errors_are_calibrated(name, rank):
     np.testing.assert_allclose(ratio, 1, atol=0.25)
 
 
-@pytest.mark.parametrize("name", ["OrthogonalNewton", "UWEDGE", "TwoSided", "TwoSided orthogonal"])
+@EVERY_CALIBRATED
 def test_noise_level_is_estimated(name):
-    case = DIAGONALIZERS[name]
+    case = CASES[name]
     stack = case.stack(20, 12, noise=3e-4)
     # (20 * 19 / 2 pairs or twice as many) x 10 degrees of freedom: 2-3 % by chance.
     assert case.method(stack.matrices, seed=0).noise == pytest.approx(3e-4, rel=0.08)

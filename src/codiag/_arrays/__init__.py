@@ -1,6 +1,19 @@
 """Functions that array libraries do not share, limits of threads, and Anderson acceleration."""
 
 from codiag._arrays._anderson import Extrapolation
+from codiag._arrays._complex import (
+    adjoint,
+    as_real_numbers,
+    asymmetric,
+    conjugate,
+    is_hermitian,
+    largest_signs,
+    normal_draws,
+    real_dtype,
+    real_part,
+    signs_of,
+    squared_magnitudes,
+)
 from codiag._arrays._namespace import (
     BLOCK,
     Array,
@@ -12,8 +25,8 @@ from codiag._arrays._namespace import (
     epsilon,
     fits_block,
     identity,
+    is_complex,
     is_mutable,
-    largest_signs,
     like,
     moved,
     on_host,

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from codiag._arrays._complex import as_real_numbers
 from codiag._arrays._namespace import Array, array_namespace, double, like, on_host, to_host
 
 CUTOFF = 1e-10
@@ -127,7 +128,7 @@ class Extrapolation:
         stacked = xp.stack(list(arrays))
         if self._units is not None:
             stacked = stacked / self._units
-        return double(xp.matrix_transpose(xp.reshape(stacked, (len(arrays), -1))))
+        return double(as_real_numbers(xp.matrix_transpose(xp.reshape(stacked, (len(arrays), -1)))))
 
 
 def _column_units(point: Array) -> Array:

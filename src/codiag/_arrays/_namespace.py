@@ -51,22 +51,31 @@ def double(array: Array) -> Array:
     The host is used for accelerators that have single precision only, and for JAX, which by default has no double
     precision and compiles every operation for every shape, which is slow for small problems.
     """
-    xp = array_namespace(array)
-    if is_jax_array(array) or widest(array) != xp.float64:
-        return to_host(array).astype(np.float64)
+    if is_jax_array(array) or not _has_double(array):
+        return to_host(array).astype(_double_dtype(array, np))
     return _as_double(array)
 
 
 def precise(array: Array) -> Array:
     """Return an array in double precision for accurate sums, unless that needs a copy from an accelerator."""
-    if widest(array) == array_namespace(array).float64:
+    if _has_double(array):
         return _as_double(array)
-    return to_host(array).astype(np.float64) if on_host(array) else array
+    return to_host(array).astype(_double_dtype(array, np)) if on_host(array) else array
 
 
 def _as_double(array: Array) -> Array:
     xp = array_namespace(array)
-    return array if array.dtype == xp.float64 else xp.astype(array, xp.float64)
+    wanted = _double_dtype(array, xp)
+    return array if array.dtype == wanted else xp.astype(array, wanted)
+
+
+def _double_dtype(array: Array, xp: Any) -> Any:
+    return xp.complex128 if is_complex(array) else xp.float64
+
+
+def _has_double(array: Array) -> bool:
+    xp = array_namespace(array)
+    return bool(widest(array) in (xp.float64, xp.complex128))
 
 
 def squares(array: Array) -> float:
@@ -75,21 +84,29 @@ def squares(array: Array) -> float:
     xp = array_namespace(array)
     flat = xp.reshape(array, (-1,))
     with np.errstate(all="ignore"):
-        return float(xp.vecdot(flat, flat))
+        return float(xp.real(xp.vecdot(flat, flat)) if is_complex(array) else xp.vecdot(flat, flat))
 
 
 def widest(array: Array) -> Any:
     """Return the dtype of double precision if the device of the array has it, and of single precision otherwise."""
     xp = array_namespace(array)
-    if array.dtype == xp.float64 or "float64" in xp.__array_namespace_info__().dtypes(device=device(array)):
-        return xp.float64
-    return xp.float32
+    wanted = _double_dtype(array, xp)
+    if array.dtype == wanted or "float64" in xp.__array_namespace_info__().dtypes(device=device(array)):
+        return wanted
+    return xp.complex64 if is_complex(array) else xp.float32
+
+
+def is_complex(array: Array) -> bool:
+    """Return whether an array holds complex numbers."""
+    if type(array) is np.ndarray:
+        return array.dtype.kind == "c"
+    return bool(array_namespace(array).isdtype(array.dtype, "complex floating"))
 
 
 def to_host(array: Array) -> np.ndarray:
     """Copy an array of any library to NumPy."""
     if is_torch_array(array):
-        array = array.detach().cpu().numpy()
+        array = array.detach().cpu().resolve_conj().numpy()
     elif is_cupy_array(array):  # CuPy refuses implicit copies to the host
         array = array.get()
     return np.asarray(array)
@@ -127,13 +144,6 @@ def fits_block(count: int) -> bool:
 def identity(size: int, reference: Array) -> Array:
     """Return the identity matrix in the library, on the device and in the precision of the reference."""
     return array_namespace(reference).eye(size, dtype=reference.dtype, device=device(reference))
-
-
-def largest_signs(columns: Array) -> Array:
-    """Return the sign, +1 or -1, of the entry of largest magnitude of each column."""
-    xp = array_namespace(columns)
-    extremes = xp.max(columns, axis=0) + xp.min(columns, axis=0)
-    return xp.where(extremes < 0, -xp.ones_like(extremes), xp.ones_like(extremes))
 
 
 def epsilon(array: Array) -> float:

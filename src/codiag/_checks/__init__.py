@@ -8,6 +8,7 @@ from codiag._checks._arguments import (
     as_flag,
     as_generator,
     as_number,
+    as_number_array,
     as_rank,
     as_real_array,
     as_sample_weight,

@@ -9,7 +9,18 @@ from typing import TypeAlias
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array, is_torch_array
 
-from codiag._arrays import Array, like, to_host, widest
+from codiag._arrays import (
+    Array,
+    adjoint,
+    asymmetric,
+    epsilon,
+    is_complex,
+    is_hermitian,
+    like,
+    real_part,
+    to_host,
+    widest,
+)
 
 
 class UndeterminedError(ValueError):
@@ -34,13 +45,8 @@ class ConvergenceWarning(UserWarning):
 
 
 def as_stack(matrices: Array | Sequence[Array], *, symmetric: bool) -> Array:
-    """Return `matrices` as a finite real floating-point array of shape (n, rows, columns), n >= 2."""
-    way_out = (
-        "if the factors are real, stack real and imaginary parts as separate matrices, which share the factors, or of "
-        "Hermitian ones take the real parts; codiag.drop_in.ajd.ajd_pham is for complex factors of Hermitian positive "
-        "definite matrices"
-    )
-    stack = as_real_array(matrices, "matrices", way_out)
+    """Return `matrices` as a finite floating-point array, real or complex, of shape (n, rows, columns), n >= 2."""
+    stack = as_number_array(matrices, "matrices")
     if stack.ndim != 3:
         raise ValueError(
             f"matrices must be a stack of shape (n, d, d); got {stack.ndim} axes, shape {tuple(stack.shape)}"
@@ -76,7 +82,7 @@ def as_sample_weight(sample_weight: Array | Sequence[float] | None, stack: Array
     values = to_host(as_real_array(sample_weight, "sample_weight", "use their absolute values"))
     if values.shape != (stack.shape[0],):
         raise ValueError(f"sample_weight must have shape ({stack.shape[0]},), one per matrix; got {values.shape}")
-    converted = like(values, stack)
+    converted = like(values, real_part(stack[:1, :1, :1]))
     rounded = to_host(converted)  # may overflow or vanish in single precision
     if not np.all(np.isfinite(rounded)) or np.any(rounded < 0) or np.count_nonzero(rounded) < 2:
         raise ValueError(
@@ -123,9 +129,13 @@ def as_flag(name: str, value: object) -> None:
         raise TypeError(f"{name} must be True or False; got {value!r}")
 
 
-def as_finite(name: str, values: Array | Sequence[Array], shape: tuple[int | None, ...]) -> np.ndarray:
+def as_finite(
+    name: str, values: Array | Sequence[Array], shape: tuple[int | None, ...], *, allow_complex: bool = False
+) -> np.ndarray:
     """Return numbers as a finite array of NumPy, in double precision, of this shape; None is any size."""
-    array = to_host(as_real_array(values, name, "use its real part"))
+    array = to_host(
+        as_number_array(values, name) if allow_complex else as_real_array(values, name, "use its real part")
+    )
     wanted = tuple("n" if size is None else size for size in shape)
     if array.ndim != len(shape) or any(size not in (None, got) for size, got in zip(shape, array.shape, strict=True)):
         text = f"({', '.join(map(str, wanted))}{',' if len(wanted) == 1 else ''})"
@@ -135,7 +145,7 @@ def as_finite(name: str, values: Array | Sequence[Array], shape: tuple[int | Non
     if not np.all(np.isfinite(array)):
         bad, nan = (int(np.sum(kind)) for kind in (~np.isfinite(array), np.isnan(array)))
         raise ValueError(f"{name} must be finite; {bad} of {array.size} entries are {not_finite(bad, nan)}")
-    return array.astype(np.float64, copy=False)
+    return array.astype(np.complex128 if is_complex(array) else np.float64, copy=False)
 
 
 def not_finite(n_bad: int, n_nan: int) -> str:
@@ -190,6 +200,16 @@ def as_generator(seed: object, name: str = "seed", *, apart: bool = False) -> np
 
 def as_real_array(raw: Array | Sequence[Array], name: str, way_out: str, *, cast: bool = True) -> Array:
     """Return `raw` as an array of real numbers, in floating point if `cast` is true."""
+    values = as_number_array(raw, name, cast=cast, kind="real numbers")
+    if is_complex(values):
+        raise TypeError(f"{name} must be real; got {values.dtype}: {way_out}")
+    return values
+
+
+def as_number_array(
+    raw: Array | Sequence[Array], name: str, *, cast: bool = True, kind: str = "real or complex numbers"
+) -> Array:
+    """Return `raw` as an array of real or complex numbers, in floating point if `cast` is true."""
     if isinstance(raw, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be masked; fill the missing entries or leave out what holds them")
     values: Array = raw if is_array_api_obj(raw) else _from_sequence(raw, name)
@@ -199,12 +219,10 @@ def as_real_array(raw: Array | Sequence[Array], name: str, way_out: str, *, cast
     if isinstance(values, np.ndarray) and values.dtype.kind not in "biufc":
         objects = f"; numpy.asarray({name}, float) makes numbers of objects, and NaN of None"
         raise TypeError(
-            f"{name} must hold real numbers; got {type(raw).__name__} of dtype {values.dtype}"
+            f"{name} must hold {kind}; got {type(raw).__name__} of dtype {values.dtype}"
             + (objects if values.dtype.kind == "O" else "")
         )
-    if xp.isdtype(values.dtype, "complex floating"):
-        raise TypeError(f"{name} must be real; got {values.dtype}: {way_out}")
-    if cast and values.dtype not in (xp.float32, xp.float64):
+    if cast and values.dtype not in (xp.float32, xp.float64, xp.complex64, xp.complex128):
         values = xp.astype(values, widest(values))
     return values
 
@@ -240,30 +258,35 @@ def _check_same_shape(shapes: list[tuple[int, ...]], name: str) -> None:
 
 
 def _check_entries(stack: Array, *, symmetric: bool) -> None:
-    """Detect NaN, infinity, zeros and asymmetry by two matrix-vector products, which need no transposed copy."""
+    """Detect NaN, infinity, zeros and asymmetry by matrix-vector products, which need no transposed copy."""
     xp = array_namespace(stack)
-    probe = like(np.random.default_rng(0).standard_normal(max(stack.shape[1:])), stack)
-    right = xp.matmul(stack, probe[: stack.shape[2]])
+    probe = like(np.random.default_rng(0).standard_normal(stack.shape[2]), stack)
+    right = xp.matmul(stack, probe)
     if not bool(xp.all(xp.isfinite(right))):
         _raise_not_finite(stack)
     _check_magnitude(float(xp.max(xp.abs(right))), stack)
-    if not symmetric:
+    if not symmetric or is_hermitian(stack) or not bool(xp.any(asymmetric(stack, conjugated=False))):
         return
-    difference = xp.linalg.vector_norm(right - xp.matmul(probe[: stack.shape[1]], stack), axis=1)
-    allowed = 1e-10 if stack.dtype == xp.float64 else 1e-4
-    if bool(xp.any(difference > allowed * xp.linalg.vector_norm(right, axis=1))):
-        largest = float(xp.max(xp.abs(stack - xp.matrix_transpose(stack))))
+    largest = float(xp.max(xp.abs(stack - xp.matrix_transpose(stack))))
+    if is_complex(stack):
+        deviation = float(xp.max(xp.abs(stack - adjoint(stack))))
         raise ValueError(
-            f"matrices must be symmetric; the largest |M_ij - M_ji| is {largest:.3g}, above rounding. If that is "
-            "noise, pass (M + M.swapaxes(1, 2)) / 2; otherwise use codiag.diagonalize.TwoSided() for A diag(d) B^T"
+            f"complex matrices must all be Hermitian or all symmetric; the largest |M_ij - conj(M_ji)| is "
+            f"{deviation:.3g}, the largest |M_ij - M_ji| {largest:.3g}, both above rounding. If that is noise, pass "
+            "(M + M.swapaxes(1, 2).conj()) / 2 for U diag(d) U^H or (M + M.swapaxes(1, 2)) / 2 for U diag(d) U^T; "
+            "otherwise use codiag.diagonalize.TwoSided() for A diag(d) B^T"
         )
+    raise ValueError(
+        f"matrices must be symmetric; the largest |M_ij - M_ji| is {largest:.3g}, above rounding. If that is "
+        "noise, pass (M + M.swapaxes(1, 2)) / 2; otherwise use codiag.diagonalize.TwoSided() for A diag(d) B^T"
+    )
 
 
 def _check_magnitude(size: float, stack: Array) -> None:
     """Raise if squares of the entries would overflow or vanish."""
     if size == 0:
         raise UndeterminedError("matrices must not all be zero")
-    limit = 1e150 if stack.dtype == array_namespace(stack).float64 else 1e16
+    limit = 1e150 if epsilon(stack) < 1e-10 else 1e16
     if not 1 / limit < size < limit:
         raise UndeterminedError(
             f"matrices must have entries whose squares fit into {stack.dtype}; theirs are of the order {size:.0e}. "

@@ -65,6 +65,8 @@ class Constraint(FormerAttributes, ABC):
     """Whether changing the sign of a column keeps the factor in the set."""
     is_one_sided: ClassVar[bool] = False
     """Whether columns may have one sign only, so that the projection of a column of the other sign is zero."""
+    allows_complex: ClassVar[bool] = False
+    """Whether it says something about complex factors, and steps on these respect it."""
     holds_by_rows: ClassVar[bool] = False
     """Whether each row satisfies it or not by itself, so that it holds for the coefficients of new samples, too."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._arrays import Array, moved, pick, to_host
-from codiag._checks import as_real_array
+from codiag._checks import as_number_array
 from codiag.constraints._base import Constraint
 
 
@@ -20,7 +20,8 @@ class Fixed(Constraint):
     Parameters
     ----------
     factor : array of shape (d, rank)
-        The factor of the mode. Its columns may have any length; the weights account for it.
+        The factor of the mode, complex only if the tensor is. Its columns may have any length; the weights account for
+        it.
 
     See Also
     --------
@@ -37,11 +38,12 @@ class Fixed(Constraint):
 
     supports_steps: ClassVar[bool] = True
     is_fixed: ClassVar[bool] = True
+    allows_complex: ClassVar[bool] = True
 
     factor: Array
 
     def __post_init__(self) -> None:
-        factor = as_real_array(self.factor, "factor", "use its real part")
+        factor = as_number_array(self.factor, "factor")
         if factor.ndim != 2 or not np.all(np.isfinite(to_host(factor))):
             raise ValueError(f"factor must be a finite array of shape (d, rank); got shape {tuple(factor.shape)}")
         object.__setattr__(self, "factor", factor)

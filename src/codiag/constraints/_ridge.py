@@ -41,6 +41,7 @@ class Ridge(Constraint):
     restricts: ClassVar[bool] = False
     supports_steps: ClassVar[bool] = True
     allows_sign_change: ClassVar[bool] = True
+    allows_complex: ClassVar[bool] = True
     holds_by_rows: ClassVar[bool] = True
 
     strength: float

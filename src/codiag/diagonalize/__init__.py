@@ -1,7 +1,9 @@
 """Joint diagonalization: configured methods to call with a stack of matrices.
 
 Given ``matrices[l] = A diag(d_l) A^T + noise``, find the common factor A; or A and B if the matrices are
-``A diag(d_l) B^T + noise``.
+``A diag(d_l) B^T + noise``. Matrices may be complex: Hermitian ones are ``A diag(d_l) A^H`` with real diagonals, those
+that are symmetric ``A diag(d_l) A^T`` with complex ones. Every method takes both, except `JDi`, which takes Hermitian
+ones only, and `symmetrized`, which is for real matrices.
 
 ================== =============================== ========================================================
 Method             Factors                         When to use it

@@ -12,7 +12,22 @@ from typing import Any, ClassVar
 import numpy as np
 from array_api_compat import is_jax_array
 
-from codiag._arrays import Array, array_namespace, epsilon, few_threads, identity, largest_signs, like, to_host
+from codiag._arrays import (
+    Array,
+    adjoint,
+    array_namespace,
+    conjugate,
+    epsilon,
+    few_threads,
+    identity,
+    is_complex,
+    is_hermitian,
+    largest_signs,
+    like,
+    real_part,
+    squared_magnitudes,
+    to_host,
+)
 from codiag._checks import Seed, as_generator, as_number, as_rank, as_sample_weight, as_stack, explains_keywords
 from codiag.diagonalize._diagonalization import Diagonalization
 from codiag.diagonalize._fixed_point import Iterate, Limits
@@ -52,6 +67,9 @@ class Diagonalizer(ABC):
     handles_opposite_diagonals : bool
         Whether the method finds pairs of components whose diagonals are the negatives of each other, which
         `codiag.diagonalize.symmetrized` needs. False by default.
+    complex_kinds : tuple of str
+        Which complex matrices the method is for: "hermitian" ones, whose right factors are the conjugates of the left
+        ones, and "symmetric" ones; "general" ones if the method is not `symmetric`. None by default.
 
     See Also
     --------
@@ -86,6 +104,7 @@ class Diagonalizer(ABC):
 
     symmetric: ClassVar[bool] = True
     handles_opposite_diagonals: ClassVar[bool] = False
+    complex_kinds: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         as_number("tol", self.tol)
@@ -106,7 +125,8 @@ class Diagonalizer(ABC):
         Parameters
         ----------
         matrices : array of shape (n, d, d)
-            NumPy, torch, CuPy or JAX; never modified. Of shape (n, d, d') if the method is not `symmetric`.
+            NumPy, torch, CuPy or JAX, real or complex; never modified. Of shape (n, d, d') if the method is not
+            `symmetric`.
         sample_weight : array of shape (n,), optional
             Weight of each matrix in the objective; for noise of unequal size, its inverse variance.
         init : array of shape (k, d), optional
@@ -122,6 +142,7 @@ class Diagonalizer(ABC):
             With `converged` and `n_sweeps`; `codiag.joint_diagonalize` warns if the former is false.
         """
         given = as_stack(matrices, symmetric=self.symmetric)
+        self._check_kind(given)
         with few_threads(float(given.shape[-1]) * math.prod(given.shape)):
             return self._diagonalized(given, sample_weight, init, seed)
 
@@ -147,6 +168,19 @@ class Diagonalizer(ABC):
         fit = _assemble(self, unscaled, sample_weight, bases, iterate)
         return fit if stack is given else _like_input(fit, given)
 
+    def _check_kind(self, stack: Array) -> None:
+        """Raise if the matrices are complex of a kind that the method is not for."""
+        if not is_complex(stack):
+            return
+        kind = "general" if not self.symmetric else "hermitian" if is_hermitian(stack) else "symmetric"
+        if kind in self.complex_kinds:
+            return
+        kinds = " or ".join(("real", *(f"complex {kind}" for kind in self.complex_kinds)))
+        way_out = "UWEDGE(), OrthogonalNewton() and Jacobi() take" if self.symmetric else "TwoSided() takes"
+        raise ValueError(
+            f"matrices must be {kinds} for {self.name}; got complex {kind} ones, of dtype {stack.dtype}. {way_out} them"
+        )
+
     @abstractmethod
     def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
         """Find inverse factors of matrices of full rank: the method that a subclass implements.
@@ -155,7 +189,8 @@ class Diagonalizer(ABC):
         ----------
         stack : array of shape (n, k, k)
             At least two finite matrices with k >= 2, scaled by the roots of their sample weights and compressed to the
-            rank; symmetric if the method is. It may be the user's array: never modify it.
+            rank; symmetric if the method is, or Hermitian if it declares that. It may be the user's array: never
+            modify it.
         rng : numpy.random.Generator
             Source of all random numbers.
 
@@ -268,7 +303,7 @@ def _scaled(stack: Array, sample_weight: Array | None) -> Array:
     xp = array_namespace(stack)
     if sample_weight is not None:
         stack = stack * xp.sqrt(sample_weight)[:, None, None]
-    safe = 1e60 if stack.dtype == xp.float64 else 1e6
+    safe = 1e60 if epsilon(stack) < 1e-10 else 1e6
     if 1 / safe < float(xp.max(xp.abs(stack[0, ...]))) < safe:
         return stack  # usually the first matrix has the order of magnitude of all
     size = float(xp.max(xp.abs(stack)))
@@ -287,11 +322,18 @@ def _assemble(
     symmetric, orthogonal = method.symmetric, method.orthogonal
     left = _unit_factors(iterate.left, orthogonal)
     right = left if symmetric else _unit_factors(iterate.right, orthogonal)
-    diagonals, residuals = MatrixStack(core, keep=False).residuals(left[1], right[1], sample_weight)
-    squares = diagonals**2 if sample_weight is None else diagonals**2 * sample_weight[:, None]
+    matrices = MatrixStack(core, keep=False)
+    hermitian = symmetric and matrices.is_hermitian
+    other = matrices.mirrored(right[1]) if hermitian else right[1]
+    diagonals, residuals = matrices.residuals(left[1], other, sample_weight)
+    squares = squared_magnitudes(diagonals)
+    squares = squares if sample_weight is None else squares * sample_weight[:, None]
     order = xp.argsort(xp.sum(squares, axis=0), descending=True, stable=True)
     factor, inverse, signs = _uncompressed(*left, bases[0], order)
     right_factor, right_inverse, right_signs = factor, inverse, signs
+    if hermitian:
+        diagonals, right_factor, right_inverse = real_part(diagonals), conjugate(factor), conjugate(inverse)
+        signs = right_signs = xp.ones_like(diagonals[0, ...])
     if not symmetric:
         right_factor, right_inverse, right_signs = _uncompressed(*right, bases[1], order)
     return Diagonalization(
@@ -305,12 +347,17 @@ def _assemble(
         right_factor=right_factor,
         right_inverse=right_inverse,
         sample_weight=sample_weight,
+        hermitian=hermitian,
     )
 
 
 def _like_input(fit: Diagonalization, reference: Array) -> Diagonalization:
     """Return a result in the library and on the device of the reference."""
-    arrays = {name: like(value, reference) for name, value in vars(fit).items() if isinstance(value, np.ndarray)}
+    arrays = {
+        name: like(value, reference if is_complex(value) else real_part(reference[:1, :1, :1]))
+        for name, value in vars(fit).items()
+        if isinstance(value, np.ndarray)
+    }
     if fit.symmetric:
         arrays |= {"right_factor": arrays["factor"], "right_inverse": arrays["inverse"]}
     return replace(fit, **arrays)
@@ -319,19 +366,19 @@ def _like_input(fit: Diagonalization, reference: Array) -> Diagonalization:
 def _unit_factors(inverse: Array, orthogonal: bool) -> tuple[Array, Array]:
     """Return factors with unit columns, and their inverse."""
     xp = array_namespace(inverse)
-    factor = xp.matrix_transpose(inverse) if orthogonal else xp.linalg.inv(inverse)
+    factor = adjoint(inverse) if orthogonal else xp.linalg.inv(inverse)
     norms = xp.linalg.vector_norm(factor, axis=0)
     return factor / norms, inverse * norms[:, None]
 
 
 def _uncompressed(factor: Array, inverse: Array, basis: Array | None, order: Array) -> tuple[Array, Array, Array]:
-    """Return factor and inverse in the coordinates of the matrices, in the given order, and the signs applied."""
+    """Return factor and inverse in the coordinates of the matrices, in the given order, and the signs removed."""
     xp = array_namespace(factor)
     factor, inverse = xp.take(factor, order, axis=1), xp.take(inverse, order, axis=0)
     if basis is not None:
-        factor, inverse = basis @ factor, inverse @ xp.matrix_transpose(basis)
+        factor, inverse = basis @ factor, inverse @ adjoint(basis)
     signs = largest_signs(factor)
-    return factor * signs, inverse * signs[:, None], signs
+    return factor * conjugate(signs), inverse * signs[:, None], signs
 
 
 def check_method(diagonalizer: object) -> Diagonalizer:

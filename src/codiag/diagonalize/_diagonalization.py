@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, epsilon, to_host
+from codiag._arrays import Array, array_namespace, double, epsilon, is_complex, squared_magnitudes, to_host
 from codiag._checks import warn_of_former
 from codiag._text import html_table
 
@@ -20,6 +20,8 @@ class Diagonalization:
 
     :math:`B = A` unless the method is `codiag.diagonalize.TwoSided` or `codiag.diagonalize.symmetrized`. Components are
     in the order of the energy of their diagonals, the largest first; the largest entry of each column is positive.
+    If the matrices are complex and Hermitian, :math:`B = \bar A`, so that :math:`B^\top` is the adjoint of A, and the
+    diagonals are real. If they are complex and symmetric, :math:`B = A`, and the diagonals are complex.
 
     Attributes
     ----------
@@ -30,7 +32,7 @@ class Diagonalization:
     inverse : array of shape (k, d)
         The inverse factors: ``inverse @ factor`` is the identity.
     residuals : array of shape (k, k)
-        :math:`\sum_l w_l (A^{+} M_l B^{+\top})_{ij}^2` for each pair, zero on the diagonal.
+        :math:`\sum_l w_l |A^{+} M_l B^{+\top}|_{ij}^2` for each pair, zero on the diagonal.
     n_sweeps : int
         Number of steps or sweeps.
     converged : bool
@@ -41,6 +43,8 @@ class Diagonalization:
         B and its inverse; the arrays `factor` and `inverse` themselves if the problem is symmetric.
     sample_weight : array of shape (n,) or None
         The weights of the matrices. If they are inverse variances of the noise, `noise` is close to one.
+    hermitian : bool
+        Whether the matrices are complex and Hermitian.
 
     See Also
     --------
@@ -71,6 +75,7 @@ class Diagonalization:
     right_factor: Array
     right_inverse: Array
     sample_weight: Array | None = None
+    hermitian: bool = False
 
     @property
     def symmetric(self) -> bool:
@@ -88,7 +93,7 @@ class Diagonalization:
 
     @property
     def off_diagonal(self) -> float:
-        r"""The off-diagonal energy :math:`\sum_l w_l \sum_{i \ne j} (A^{+} M_l B^{+\top})_{ij}^2`.
+        r"""The off-diagonal energy :math:`\sum_l w_l \sum_{i \ne j} |A^{+} M_l B^{+\top}|_{ij}^2`.
 
         See Also
         --------
@@ -122,7 +127,7 @@ class Diagonalization:
         True
         """
         xp = array_namespace(self.diagonals)
-        return self.off_diagonal / (self.off_diagonal + float(xp.sum(self.diagonals**2)))
+        return self.off_diagonal / (self.off_diagonal + float(xp.sum(squared_magnitudes(self.diagonals))))
 
     @cached_property
     def _propagation(self) -> NoisePropagation:
@@ -131,6 +136,9 @@ class Diagonalization:
     @cached_property
     def noise(self) -> float:
         """The standard deviation of the entries' white noise, estimated from the residuals.
+
+        Noise of complex entries is circular, and its variance the mean of the squared magnitudes. Diagonal entries of
+        symmetric noise have twice the variance of the others, those of Hermitian noise the same.
 
         NaN if the residuals have no degrees of freedom: free factors have two parameters for each pair, so that two
         matrices determine no noise. If it is larger than the noise you expect, the model (rank, orthogonality) is
@@ -307,36 +315,39 @@ class NoisePropagation:
       :math:`e_{ij} = (\|d_i\|^2 d_j - (d_i^\top d_j) d_i) / (\|d_i\|^2 \|d_j\|^2 - (d_i^\top d_j)^2)`.
 
     If the rank is below the size of the matrices, each direction outside their range adds
-    :math:`\sigma \|c_j\| / \|d_j\|`.
+    :math:`\sigma \|c_j\| / \|d_j\|`. Complex diagonals take :math:`\bar e_{ij}`; if they are not those of Hermitian
+    matrices, unitary factors have the errors of two sides.
     """
 
     diagonals: np.ndarray  # (k, n), scaled by the root of the sample weights
     residuals: np.ndarray  # (k, k)
     factor: np.ndarray  # (d, k)
-    left: np.ndarray  # b_i . b_j
-    right: np.ndarray  # c_i . c_j
+    left: np.ndarray  # b_i b_j^H
+    right: np.ndarray  # c_i c_j^H
     orthogonal: bool
-    symmetric: bool
+    symmetric: bool  # whether each entry of the noise occurs twice
+    has_one_gap: bool  # whether the gap of an orthogonal pair is the distance of its diagonals, without a sign or phase
     n: int  # matrices with positive sample weight
 
     @classmethod
     def of(cls, fit: Diagonalization) -> NoisePropagation:
         """Return the propagation of noise for a result."""
-        diagonals = to_host(fit.diagonals).T.astype(np.float64)
+        diagonals = double(to_host(fit.diagonals)).T
         n = fit.diagonals.shape[0]
         if fit.sample_weight is not None:
             sample_weight = to_host(fit.sample_weight)
             diagonals = diagonals * np.sqrt(sample_weight)
             n = int(np.count_nonzero(sample_weight))
-        left, right = (to_host(inverse).astype(np.float64) for inverse in (fit.inverse, fit.right_inverse))
+        left, right = (double(to_host(inverse)) for inverse in (fit.inverse, fit.right_inverse))
         return cls(
             diagonals,
             to_host(fit.residuals),
             to_host(fit.factor),
-            left @ left.T,
-            right @ right.T,
+            left @ left.conj().T,
+            right @ right.conj().T,
             fit.orthogonal,
             fit.symmetric,
+            fit.hermitian or (fit.symmetric and not is_complex(diagonals)),
             n,
         )
 
@@ -365,7 +376,7 @@ class NoisePropagation:
 
     def _unit_standard_errors(self, minus: np.ndarray, plus: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
-            if self.orthogonal and self.symmetric:
+            if self.orthogonal and self.has_one_gap:
                 variance = 1 / minus
             elif self.orthogonal:
                 variance = (1 / minus + 1 / plus) / 2
@@ -377,7 +388,7 @@ class NoisePropagation:
     def factor_standard_errors(self, noise: float) -> np.ndarray:
         """Return the root mean square of the distance of each factor from the true one."""
         d, k = self.factor.shape
-        outside = (d - k) * np.diag(self.right) / self._energy()
+        outside = (d - k) * np.diag(self.right).real / self._energy()
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.orthogonal:
                 inside = np.sum(self._unit_standard_errors(*self._gaps()) ** 2, axis=0)
@@ -390,8 +401,8 @@ class NoisePropagation:
     def _correlated_variances(self) -> np.ndarray:
         """Return the variances of factors that are not orthogonal, from the covariances of the E_ij of one column."""
         scale = float(np.max(np.abs(self.diagonals)))  # fourth powers of the diagonals may overflow
-        diagonals, gram = self.diagonals / scale, self.factor.T @ self.factor
-        energy, products = np.sum(diagonals**2, axis=1), diagonals @ diagonals.T
+        diagonals, gram = self.diagonals / scale, self.factor.conj().T @ self.factor
+        energy, products = np.sum(squared_magnitudes(diagonals), axis=1), diagonals.conj() @ diagonals.T
         minus, plus = self._gaps()
         np.fill_diagonal(minus, 1)  # the pair (j, j) is masked below
         np.fill_diagonal(plus, 1)
@@ -401,33 +412,48 @@ class NoisePropagation:
             first = 1 / (energy[j] * gap)
             second = products[:, j] / (energy * energy[j] * gap)
             first[j] = second[j] = 0
-            mixed = np.outer(first, second * products[:, j])
-            shape = np.outer(first, first) * energy[j] - mixed - mixed.T + np.outer(second, second) * products
-            noise = self.left * self.right[j, j]
+            mixed = np.outer(first, (second * products[j]).real)
+            shape = np.outer(first, first) * energy[j] - mixed - mixed.T + np.outer(second.conj(), second) * products
+            noise = self.left * self.right[j, j].real
             if self.symmetric:
-                noise = noise + np.outer(self.left[j], self.left[j])
-            inside[j] = np.sum(shape * noise * (gram - np.outer(gram[j], gram[j])))
+                noise = noise + np.outer(self.left[:, j], self.left[j])
+            inside[j] = np.sum(shape * noise * (gram - np.outer(gram[:, j], gram[j])).T).real
         return np.where(inside < 0, 0, inside) / scale / scale
 
     def _energy(self) -> np.ndarray:
-        energy: np.ndarray = np.sum(self.diagonals**2, axis=1)
+        energy: np.ndarray = np.sum(squared_magnitudes(self.diagonals), axis=1)
         return energy
 
     def _variance(self) -> np.ndarray:
-        """Return the variance of b_i^T R c_j for unit noise R, in which each entry occurs twice if it is symmetric."""
-        variance = np.outer(np.diag(self.left), np.diag(self.right))
-        return variance + self.left**2 if self.symmetric else variance
+        """Return the variance of b_i^T R c_j for unit noise R, in which each entry occurs twice if it is symmetric.
+
+        Products of an entry of Hermitian noise and its conjugate have no mean, so that only magnitudes count.
+        """
+        variance = np.outer(np.diag(self.left).real, np.diag(self.right).real)
+        return variance + squared_magnitudes(self.left) if self.symmetric else variance
 
     def _gaps(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the squared distances of the diagonals from each other and from the negatives of each other.
 
         They are computed from differences, not from scalar products, which would lose digits. For free factors the
-        diagonals are scaled to unit norm, and a quarter of the product of the two distances is 1 - rho_ij^2.
+        diagonals are scaled to unit norm, and a quarter of the product of the two distances is 1 - rho_ij^2. Complex
+        diagonals have a free phase, and get the one that brings them nearest to each other.
         """
         rows = self.diagonals if self.orthogonal else self.diagonals / np.sqrt(self._energy())[:, None]
-        minus = np.stack([np.sum((rows - row) ** 2, axis=1) for row in rows])
-        plus = np.stack([np.sum((rows + row) ** 2, axis=1) for row in rows])
+        turned = [rows * _nearest_phases(rows, row) if is_complex(rows) else rows for row in rows]
+        minus = np.stack(
+            [np.sum(squared_magnitudes(near - row), axis=1) for near, row in zip(turned, rows, strict=True)]
+        )
+        plus = np.stack(
+            [np.sum(squared_magnitudes(near + row), axis=1) for near, row in zip(turned, rows, strict=True)]
+        )
         return minus, plus
+
+
+def _nearest_phases(rows: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """Return the phases (k, 1) that bring complex rows nearest to one of them."""
+    phases: np.ndarray = np.exp(1j * np.angle(rows.conj() @ row))[:, None]
+    return phases
 
 
 def _scaled(noise: float, errors: np.ndarray) -> np.ndarray:

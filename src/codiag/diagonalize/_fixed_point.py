@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from codiag._arrays import Array, Extrapolation, array_namespace, moved
+from codiag._arrays import Array, Extrapolation, array_namespace, moved, squared_magnitudes
 from codiag.diagonalize._stack import MatrixStack, random_combinations
 
 SAME_FIXED_POINT = 1e-3
@@ -173,13 +173,13 @@ class FixedPoint(NamedTuple):
 def criterion(core: MatrixStack, left: Array, right: Array, *, orthogonal: bool = False) -> float:
     r"""Return the off-diagonal energy; for free factors, in units that do not depend on their scale.
 
-    The latter is :math:`\sum_{i \ne j} R_{ij} / \sqrt{R_{ii} R_{jj}}` with :math:`R_{ij} = \sum_l (D_l)_{ij}^2`. Like
+    The latter is :math:`\sum_{i \ne j} R_{ij} / \sqrt{R_{ii} R_{jj}}` with :math:`R_{ij} = \sum_l |D_l|_{ij}^2`. Like
     the fixed points, it is the same for :math:`C M_l C^\top` as for :math:`M_l`.
     """
     xp = array_namespace(left)
     diagonals, residuals = core.residuals(left, right, None)
     if not orthogonal:
-        scale = xp.sum(diagonals**2, axis=0) ** -0.5
+        scale = xp.sum(squared_magnitudes(diagonals), axis=0) ** -0.5
         residuals = residuals * scale[:, None] * scale[None, :]
     value = float(xp.sum(residuals))
     return value if math.isfinite(value) else math.inf

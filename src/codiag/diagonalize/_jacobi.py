@@ -13,7 +13,21 @@ from typing import ClassVar
 import numpy as np
 from array_api_compat import device
 
-from codiag._arrays import Array, array_namespace, epsilon, identity, is_mutable, moved, to_host
+from codiag._arrays import (
+    Array,
+    array_namespace,
+    conjugate,
+    epsilon,
+    identity,
+    is_complex,
+    is_hermitian,
+    is_mutable,
+    like,
+    moved,
+    real_part,
+    squared_magnitudes,
+    to_host,
+)
 from codiag._checks import as_number
 from codiag.diagonalize._base import Diagonalizer
 from codiag.diagonalize._fixed_point import Iterate
@@ -68,8 +82,13 @@ def paired_layout(stack: Array) -> Array:
     return xp.reshape(xp.asarray(flat, copy=True), (rows, columns, n))
 
 
-def transform_pairs(entries: Array, inverse: Array, pairs: Round, matrix: tuple[Array, Array, Array, Array]) -> None:
-    """Replace rows and columns (p, q) by (a p + b q, c p + d q), in place, and rows of the inverse factors likewise."""
+def transform_pairs(
+    entries: Array, inverse: Array, pairs: Round, matrix: tuple[Array, Array, Array, Array], *, hermitian: bool = False
+) -> None:
+    """Replace rows and columns (p, q) by (a p + b q, c p + d q), in place, and rows of the inverse factors likewise.
+
+    The columns of Hermitian matrices take the conjugate coefficients.
+    """
     p, q = pairs
     a, b, c, d = matrix
     for target in (inverse, entries):
@@ -77,6 +96,8 @@ def transform_pairs(entries: Array, inverse: Array, pairs: Round, matrix: tuple[
         first, second = target[p], target[q]
         target[p] = a.reshape(shape) * first + b.reshape(shape) * second
         target[q] = c.reshape(shape) * first + d.reshape(shape) * second
+    if hermitian:
+        a, b, c, d = (conjugate(coefficient) for coefficient in matrix)
     first, second = entries[:, p], entries[:, q]
     entries[:, p] = a[:, None] * first + b[:, None] * second
     entries[:, q] = c[:, None] * first + d[:, None] * second
@@ -101,7 +122,7 @@ def balance_rows(entries: Array, inverse: Array) -> None:
     """Scale every component to unit diagonal energy, in place: the off-diagonal energy depends on the scale of rows."""
     xp = array_namespace(entries)
     index = xp.arange(inverse.shape[0], device=device(inverse))
-    energy = xp.sum(entries[index, index] ** 2, axis=1)
+    energy = xp.sum(squared_magnitudes(entries[index, index]), axis=1)
     scale = xp.where(energy > 0, energy, xp.ones_like(energy)) ** -0.25
     entries *= scale[:, None, None]
     entries *= scale[None, :, None]
@@ -114,13 +135,15 @@ class Jacobi(Diagonalizer):
 
     Each rotation maximizes the diagonal energy of its pair in closed form,
     :math:`\theta = \tfrac14 \mathrm{atan2}(2 g_1^\top g_2,\ \|g_1\|^2 - \|g_2\|^2)` with
-    :math:`g_1 = d_p - d_q` and :math:`g_2 = 2 D_{pq}`. The optima of disjoint pairs do not depend on each other, so
+    :math:`g_1 = d_p - d_q` and :math:`g_2 = 2 D_{pq}`. Rotations of complex pairs have a phase as well, and follow from
+    an eigenvector of a real 3 x 3 matrix. The optima of disjoint pairs do not depend on each other, so
     that a whole round of them is applied at once.
 
-    **Needs** symmetric matrices and orthonormal factors. **Costs** :math:`O(n d^3)` operations a sweep, in passes over
-    memory rather than matrix products; fewer than ten sweeps with small noise. **Guarantees** that no rotation
-    increases the off-diagonal energy, and quadratic convergence without noise. **Fails** to be fast: `OrthogonalNewton`
-    finds the same factors in a fraction of the time. It has one start, and may end at a local minimum with large noise.
+    **Needs** matrices that are symmetric or Hermitian, and orthonormal factors. **Costs** :math:`O(n d^3)` operations a
+    sweep, in passes over memory rather than matrix products; fewer than ten sweeps with small noise. **Guarantees**
+    that no rotation increases the off-diagonal energy, and quadratic convergence without noise. **Fails** to be fast:
+    `OrthogonalNewton` finds the same factors in a fraction of the time. It has one start, and may end at a local
+    minimum with large noise.
 
     Parameters
     ----------
@@ -156,6 +179,7 @@ class Jacobi(Diagonalizer):
     max_rows: int | None = None
     max_sweeps: int = 100
     handles_opposite_diagonals: ClassVar[bool] = True
+    complex_kinds: ClassVar[tuple[str, ...]] = ("hermitian", "symmetric")
     orthogonal = True
 
     def __post_init__(self) -> None:
@@ -173,25 +197,69 @@ class Jacobi(Diagonalizer):
         entries = paired_layout(stack)
         inverse = identity(size, entries)
         rounds = on_device(round_robin(size) if leading == size else leading_rounds(size, leading), entries)
+        hermitian = is_hermitian(stack)
         n_sweeps, converged = repeat(
-            lambda _: rotation_sweep(entries, inverse, rounds, leading), entries, self.tol, self.max_sweeps
+            lambda _: rotation_sweep(entries, inverse, rounds, leading, hermitian=hermitian),
+            entries,
+            self.tol,
+            self.max_sweeps,
         )
         inverse = moved(inverse[:leading], stack)
         return Iterate(inverse, inverse, n_sweeps, converged)
 
 
-def rotation_sweep(entries: Array, inverse: Array, rounds: list[Round], leading: int) -> float:
+def rotation_sweep(
+    entries: Array, inverse: Array, rounds: list[Round], leading: int, *, hermitian: bool = False
+) -> float:
     """Rotate every pair once, in place; return the largest angle."""
     xp = array_namespace(entries)
     largest = []
     for pairs in rounds:
-        theta = _angles(*pair_entries(entries, pairs))
-        largest.append(xp.max(xp.abs(theta)))
+        cos, sin, angles = _rotations(*pair_entries(entries, pairs), hermitian=hermitian)
+        largest.append(xp.max(xp.abs(angles)))
         if leading < entries.shape[0]:
-            theta = theta + _swaps(entries, pairs, theta, leading)
-        cos, sin = xp.cos(theta), xp.sin(theta)
-        transform_pairs(entries, inverse, pairs, (cos, sin, -sin, cos))
+            swap = _swaps(entries, pairs, (cos, sin), leading, hermitian=hermitian)
+            cos, sin = xp.where(swap, -conjugate(sin), cos), xp.where(swap, cos, sin)
+        matrix = (cos, sin, -conjugate(sin), conjugate(cos))
+        transform_pairs(entries, inverse, pairs, matrix, hermitian=hermitian)
     return float(xp.max(xp.stack(largest)))
+
+
+def _rotations(first: Array, second: Array, cross: Array, *, hermitian: bool) -> tuple[Array, Array, Array]:
+    """Return the cosine, the sine, complex if the matrices are, and the angle of the best rotation of every pair."""
+    xp = array_namespace(first)
+    if not is_complex(first):
+        theta = _angles(first, second, cross)
+        return xp.cos(theta), xp.sin(theta), theta
+    x, y, z = _directions(to_host(first), to_host(second), to_host(cross), hermitian=hermitian)
+    cos = np.sqrt((1 + x) / 2)
+    sin = (y + 1j * z) / (2 * cos)
+    return like(cos, first), like(sin, first), like(np.abs(sin), real_part(first))
+
+
+def _directions(first: np.ndarray, second: np.ndarray, cross: np.ndarray, *, hermitian: bool) -> np.ndarray:
+    r"""Return unit vectors (3, n_pairs) :math:`(c^2 - |s|^2, 2 c\, \mathrm{Re}\, s, 2 c\, \mathrm{Im}\, s)`.
+
+    They are the leading eigenvectors of :math:`\sum_l g g^\top` if the matrices are Hermitian, where
+    :math:`(d_p - d_q)` becomes :math:`v^\top g` with :math:`g = (d_p - d_q, 2\, \mathrm{Re} D_{pq}, 2\, \mathrm{Im}
+    D_{pq})` (Cardoso and Souloumiac, 1996), and the last ones of :math:`\mathrm{Re} \sum_l \bar g g^\top` if they are
+    symmetric, where :math:`D_{pq}` becomes :math:`v^\top g` with :math:`g = (D_{pq}, (d_q - d_p) / 2, i (d_p + d_q) /
+    2)`. The components of the smaller diagonals stay where they are: the first entry is not negative.
+    """
+    if hermitian:
+        vectors = np.stack([(first - second).real, 2 * cross.real, 2 * cross.imag], axis=1)
+    else:
+        vectors = np.stack([cross, (second - first) / 2, 0.5j * (first + second)], axis=1)
+    values, basis = np.linalg.eigh(np.real(np.conj(vectors) @ np.swapaxes(vectors, 1, 2)))
+    direction, gap = basis[:, :, 2], values[:, 2] - values[:, 1]
+    if not hermitian:
+        direction, gap = basis[:, :, 0], values[:, 1] - values[:, 0]
+    direction = direction * np.where(direction[:, :1] < 0, -1, 1)
+    # As for real pairs; the matrix of symmetric ones also holds the sum of the diagonals, with its rounding errors.
+    size = np.sum(np.abs(first) ** 2 + np.abs(second) ** 2, axis=1)
+    resolved = gap > (100 * epsilon(first)) ** (2 if hermitian else 1) * size
+    directions: np.ndarray = np.where(resolved[:, None], direction, [1.0, 0.0, 0.0]).T
+    return directions
 
 
 def _angles(first: Array, second: Array, cross: Array) -> Array:
@@ -205,13 +273,17 @@ def _angles(first: Array, second: Array, cross: Array) -> Array:
     return xp.where(resolved, 0.25 * xp.atan2(off, on), xp.zeros_like(on))
 
 
-def _swaps(entries: Array, pairs: Round, theta: Array, leading: int) -> Array:
-    """Return a quarter turn for each pair whose stronger component would end in the trailing row, zero for others."""
+def _swaps(entries: Array, pairs: Round, rotation: tuple[Array, Array], leading: int, *, hermitian: bool) -> Array:
+    """Return which pairs need a further quarter turn: their stronger component would end in the trailing row."""
     xp = array_namespace(entries)
     first, second, cross = pair_entries(entries, pairs)
-    cos, sin = xp.cos(theta)[:, None], xp.sin(theta)[:, None]
-    top = cos**2 * first + 2 * cos * sin * cross + sin**2 * second
-    bottom = first + second - top
-    weaker = xp.sum(top * top, axis=1) < xp.sum(bottom * bottom, axis=1)
-    swap = xp.logical_and(weaker, pairs[1] >= leading)
-    return xp.where(swap, xp.full_like(theta, np.pi / 2), xp.zeros_like(theta))
+    cos, sin = (part[:, None] for part in rotation)
+    if hermitian:
+        top = cos**2 * first + 2 * cos * xp.real(sin * conjugate(cross)) + squared_magnitudes(sin) * second
+        bottom = first + second - top
+    else:
+        top = cos**2 * first + 2 * cos * sin * cross + sin**2 * second
+        sin = conjugate(sin)
+        bottom = sin**2 * first - 2 * cos * sin * cross + cos**2 * second
+    weaker = xp.sum(squared_magnitudes(top), axis=1) < xp.sum(squared_magnitudes(bottom), axis=1)
+    return xp.logical_and(weaker, pairs[1] >= leading)

@@ -24,16 +24,22 @@ def joint_diagonalize(
     init: Array | Sequence[Array] | None = None,
     seed: Seed = None,
 ) -> Diagonalization:
-    r"""Find the factors that a stack of symmetric matrices has in common.
+    r"""Find the factors that a stack of symmetric or Hermitian matrices has in common.
 
     Given :math:`M_l = U\, \mathrm{diag}(d_l)\, U^\top + \text{noise}`, find U with unit columns such that the matrices
     :math:`U^{-1} M_l U^{-\top}` have a small off-diagonal energy. It is minimal for orthonormal factors. For free
     factors, no change of a single pair lowers it in units of the diagonals (see `codiag.diagonalize.UWEDGE`).
 
+    Complex matrices that are Hermitian up to rounding, such as cross-spectra, are
+    :math:`M_l = U\, \mathrm{diag}(d_l)\, U^{\mathsf H}` with real diagonals; those that are symmetric are
+    :math:`M_l = U\, \mathrm{diag}(d_l)\, U^\top` with complex ones. Factors are determined up to phases, and the
+    largest entry of each column is real and positive. Orthonormal factors of complex matrices are unitary.
+
     Parameters
     ----------
     matrices : array of shape (n, d, d), or a sequence of matrices
-        At least two symmetric matrices, NumPy, torch, CuPy or JAX; the result is on the same device. Never modified.
+        At least two matrices, real symmetric, complex Hermitian or complex symmetric; NumPy, torch, CuPy or JAX. The
+        result is on the same device. Never modified.
     diagonalizer : Diagonalizer, optional
         A configured method of `codiag.diagonalize`. By default `codiag.diagonalize.OrthogonalNewton` or
         `codiag.diagonalize.UWEDGE`.
@@ -51,7 +57,8 @@ def joint_diagonalize(
     Returns
     -------
     Diagonalization
-        With ``matrices[l]`` close to ``fit.factor @ diag(fit.diagonals[l]) @ fit.factor.T``.
+        With ``matrices[l]`` close to ``fit.factor @ diag(fit.diagonals[l]) @ fit.right_factor.T``, where
+        ``fit.right_factor`` is ``fit.factor``, or its conjugate if the matrices are Hermitian.
 
     Warns
     -----
@@ -80,6 +87,14 @@ def joint_diagonalize(
     True
     >>> codiag.joint_diagonalize(matrices, init=fit.inverse).n_sweeps
     1
+
+    Hermitian matrices with complex factors:
+
+    >>> factor = rng.standard_normal((3, 3)) + 1j * rng.standard_normal((3, 3))
+    >>> matrices = [factor @ np.diag(rng.standard_normal(3)) @ factor.conj().T for _ in range(4)]
+    >>> fit = codiag.joint_diagonalize(matrices, seed=0)
+    >>> fit.hermitian, bool(np.allclose(fit.reconstruct(), matrices))
+    (True, True)
     """
     as_flag("orthogonal", orthogonal)
     if diagonalizer is None:

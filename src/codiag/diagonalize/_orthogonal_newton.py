@@ -94,6 +94,7 @@ class OrthogonalNewton(NewtonLike):
     """
 
     handles_opposite_diagonals: ClassVar[bool] = True
+    complex_kinds: ClassVar[tuple[str, ...]] = ("hermitian", "symmetric")
     orthogonal = True
 
     def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:

@@ -8,7 +8,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, identity, like, moved, to_host
+from codiag._arrays import (
+    Array,
+    array_namespace,
+    conjugate,
+    identity,
+    is_hermitian,
+    like,
+    moved,
+    real_part,
+    squared_magnitudes,
+    to_host,
+)
 from codiag.diagonalize._base import Diagonalizer
 from codiag.diagonalize._fixed_point import Iterate
 from codiag.diagonalize._jacobi import (
@@ -30,13 +41,14 @@ class _ShearSweeps(Diagonalizer):
     """Sweeps over pairs from the identity, with rows scaled to equal diagonal energy before every third."""
 
     max_sweeps: int = 500
+    complex_kinds: ClassVar[tuple[str, ...]] = ("hermitian", "symmetric")
 
     def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
         # On matrices with empty diagonals shears make no progress, since every pair is at a saddle. Rotations do.
         return self._swept(stack, identity(stack.shape[1], stack), rotate_first=True)
 
     def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
-        transformed = left @ stack @ array_namespace(stack).matrix_transpose(left)
+        transformed = left @ stack @ array_namespace(stack).matrix_transpose(right)
         unit = identity(stack.shape[1], stack)
         return self._swept(transformed, left, rotate_first=at_saddle(transformed, unit, unit))
 
@@ -45,20 +57,21 @@ class _ShearSweeps(Diagonalizer):
         entries = paired_layout(stack)
         inverse = identity(entries.shape[0], entries)
         rounds = on_device(round_robin(entries.shape[0]), entries)
+        hermitian = is_hermitian(stack)
         if rotate_first:
-            rotation_sweep(entries, inverse, rounds, entries.shape[0])
+            rotation_sweep(entries, inverse, rounds, entries.shape[0], hermitian=hermitian)
 
         def sweep(number: int) -> float:
             if number % 3 == 0:
                 balance_rows(entries, inverse)
-            return self._sweep(entries, inverse, rounds)
+            return self._sweep(entries, inverse, rounds, hermitian=hermitian)
 
         n_sweeps, converged = repeat(sweep, entries, self.tol, self.max_sweeps)
         inverse = moved(inverse, stack) @ start
         return Iterate(inverse, inverse, n_sweeps, converged)
 
     @abstractmethod
-    def _sweep(self, entries: Array, inverse: Array, rounds: list[Round]) -> float:
+    def _sweep(self, entries: Array, inverse: Array, rounds: list[Round], *, hermitian: bool) -> float:
         """Transform every pair, in place; return the largest angle or shear."""
 
 
@@ -111,9 +124,9 @@ class QRJ1D(_ShearSweeps):
 
     handles_opposite_diagonals: ClassVar[bool] = True
 
-    def _sweep(self, entries: Array, inverse: Array, rounds: list[Round]) -> float:
-        largest_angle = rotation_sweep(entries, inverse, rounds, entries.shape[0])
-        return max(largest_angle, shear_sweep(entries, inverse, rounds))
+    def _sweep(self, entries: Array, inverse: Array, rounds: list[Round], *, hermitian: bool) -> float:
+        largest_angle = rotation_sweep(entries, inverse, rounds, entries.shape[0], hermitian=hermitian)
+        return max(largest_angle, shear_sweep(entries, inverse, rounds, hermitian=hermitian))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,24 +167,26 @@ class LUJ1D(_ShearSweeps):
     (True, True)
     """
 
-    def _sweep(self, entries: Array, inverse: Array, rounds: list[Round]) -> float:
+    def _sweep(self, entries: Array, inverse: Array, rounds: list[Round], *, hermitian: bool) -> float:
         upper = [(q, p) for p, q in rounds]
-        return max(shear_sweep(entries, inverse, rounds), shear_sweep(entries, inverse, upper))
+        return max(shear_sweep(entries, inverse, order, hermitian=hermitian) for order in (rounds, upper))
 
 
-def shear_sweep(entries: Array, inverse: Array, rounds: list[Round]) -> float:
+def shear_sweep(entries: Array, inverse: Array, rounds: list[Round], *, hermitian: bool = False) -> float:
     """Add to row q of every pair the multiple of row p that minimizes the off-diagonal energy; return the largest."""
     xp = array_namespace(entries)
     largest = []
     for p, q in rounds:
         source, target = entries[p], entries[q]
         cross, diagonal = entries[p, q], entries[q, q]
-        overlap = xp.sum(source * target, axis=(1, 2)) - xp.sum(cross * diagonal, axis=1)
-        energy = xp.sum(source * source, axis=(1, 2)) - xp.sum(cross * cross, axis=1)
-        shear = xp.clip(-overlap / xp.where(energy > 0, energy, xp.ones_like(energy)), -1.0, 1.0)
-        largest.append(xp.max(xp.abs(shear)))
+        overlap = xp.sum(conjugate(source) * target, axis=(1, 2)) - xp.sum(conjugate(cross) * diagonal, axis=1)
+        energy = xp.sum(squared_magnitudes(source), axis=(1, 2)) - xp.sum(squared_magnitudes(cross), axis=1)
+        shear = -overlap / xp.where(energy > 0, energy, xp.ones_like(energy))
+        sizes = xp.abs(shear)
+        shear = xp.where(sizes > 1, shear / xp.where(sizes > 1, sizes, xp.ones_like(sizes)), shear)
+        largest.append(xp.clip(xp.max(sizes), None, 1.0))
         one, zero = xp.ones_like(shear), xp.zeros_like(shear)
-        transform_pairs(entries, inverse, (p, q), (one, zero, shear, one))
+        transform_pairs(entries, inverse, (p, q), (one, zero, shear, one), hermitian=hermitian)
     return float(xp.max(xp.stack(largest)))
 
 
@@ -185,7 +200,9 @@ class JDi(Diagonalizer):
     :math:`\tau`. The optima of disjoint pairs do not depend on each other, so that a whole round is applied at once.
     Rows are scaled to equal diagonal energy before each sweep.
 
-    **Needs** symmetric matrices. **Costs** :math:`O(n d^3)` operations a sweep in passes over memory, and
+    **Needs** matrices that are real symmetric or Hermitian; complex symmetric ones have no closed form. Of Hermitian
+    pairs, the real parts and the imaginary parts are transformed in turn. **Costs** :math:`O(n d^3)` operations a sweep
+    in passes over memory, and
     :math:`d^2 / 2` eigenproblems of size 3 on the host: minutes for size 120 and more. **Guarantees** the optimum of
     the 2 x 2 problem of every pair, in closed form. **Fails** only to be fast; `UWEDGE` falls back on it if its own
     steps do not converge.
@@ -220,6 +237,8 @@ class JDi(Diagonalizer):
     (True, True)
     """
 
+    complex_kinds: ClassVar[tuple[str, ...]] = ("hermitian",)
+
     def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
         return hyperbolic_sweeps(stack, self.tol, self.max_sweeps)
 
@@ -227,23 +246,42 @@ class JDi(Diagonalizer):
 def hyperbolic_sweeps(stack: Array, tol: float, max_sweeps: int, start: Array | None = None) -> Iterate:
     """Sweep, from the identity or a given start, until every transformation is the identity up to the tolerance."""
     xp = array_namespace(stack)
-    entries = paired_layout(stack if start is None else start @ stack @ xp.matrix_transpose(start))
+    hermitian = is_hermitian(stack)
+    if start is not None:
+        moved_stack = start @ stack @ xp.matrix_transpose(conjugate(start) if hermitian else start)
+    entries = paired_layout(stack if start is None else moved_stack)
     inverse = identity(entries.shape[0], entries) if start is None else xp.asarray(start, copy=True)
     rounds = on_device(round_robin(entries.shape[0]), entries)
 
     def sweep(_: int) -> float:
         balance_rows(entries, inverse)
-        return max(_transform_round(entries, inverse, pairs) for pairs in rounds)
+        return max(_transform_round(entries, inverse, pairs, hermitian=hermitian) for pairs in rounds)
 
     n_sweeps, converged = repeat(sweep, entries, tol, max_sweeps)
     inverse = moved(inverse, stack)
     return Iterate(inverse, inverse, n_sweeps, converged)
 
 
-def _transform_round(entries: Array, inverse: Array, pairs: Round) -> float:
-    """Transform every pair of a round, in place; return the largest sine, circular or hyperbolic."""
+def _transform_round(entries: Array, inverse: Array, pairs: Round, *, hermitian: bool) -> float:
+    """Transform every pair of a round, in place; return the largest sine, circular or hyperbolic.
+
+    The second row of a Hermitian pair is multiplied by the phase with which the real parts of its entries have most
+    energy. The real parts are transformed, and then, after a quarter turn of the phase, the imaginary parts.
+    """
+    if not hermitian:
+        return _transform_real_parts(entries, inverse, pairs)
+    squares = np.sum(to_host(pair_entries(entries, pairs)[2]) ** 2, axis=1)
+    largest = []
+    for phases in (np.exp(0.5j * np.angle(squares)), np.full(squares.shape, 1j)):
+        zero, one = np.zeros(squares.shape), np.ones(squares.shape)
+        transform_pairs(entries, inverse, pairs, like(np.stack([one, zero, zero, phases]), entries), hermitian=True)
+        largest.append(_transform_real_parts(entries, inverse, pairs, hermitian=True))
+    return max(largest)
+
+
+def _transform_real_parts(entries: Array, inverse: Array, pairs: Round, *, hermitian: bool = False) -> float:
     xp = array_namespace(entries)
-    first, second, cross = pair_entries(entries, pairs)
+    first, second, cross = (real_part(part) for part in pair_entries(entries, pairs))
     vectors = xp.stack([(first + second) / 2, (first - second) / 2, cross], axis=1)
     v1, v2, v3 = _median_eigenvectors(to_host(vectors @ xp.matrix_transpose(vectors)).astype(np.float64))
     w = np.sqrt(1 + v1**2)
@@ -254,7 +292,7 @@ def _transform_round(entries: Array, inverse: Array, pairs: Round) -> float:
     matrix = np.stack(
         [cos * cosh - sin * sinh, cos * sinh + sin * cosh, cos * sinh - sin * cosh, cos * cosh + sin * sinh]
     )
-    transform_pairs(entries, inverse, pairs, like(matrix, entries))
+    transform_pairs(entries, inverse, pairs, like(matrix, entries), hermitian=hermitian)
     return float(max(np.max(np.abs(sinh)), np.max(np.abs(sin))))
 
 

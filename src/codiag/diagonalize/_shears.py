@@ -1,8 +1,8 @@
 r"""Steps of free factors, with one factor matrix or with one on each side: all 2 x 2 least-squares problems at once.
 
-With rows scaled so that :math:`\sum_l d_{il}^2 = 1` and :math:`\rho_{ij} = \sum_l d_{il} d_{jl}`, the step is
-:math:`W_{ij} = (\rho_{ij} y'_{ij} - y_{ij}) / (1 - \rho_{ij}^2)`. On the left, y and y' are the sums
-:math:`\sum_l d_{jl} (D_l)_{ij}` and :math:`\sum_l d_{il} (D_l)_{ij}`; on the right they are exchanged.
+With rows scaled so that :math:`\sum_l |d_{il}|^2 = 1` and :math:`\rho_{ij} = \sum_l \bar d_{il} d_{jl}`, the step is
+:math:`W_{ij} = (\bar\rho_{ij} y'_{ij} - y_{ij}) / (1 - |\rho_{ij}|^2)`. On the left, y and y' are the sums
+:math:`\sum_l \bar d_{jl} (D_l)_{ij}` and :math:`\sum_l \bar d_{il} (D_l)_{ij}`; on the right they are exchanged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, epsilon, identity, like, to_host
+from codiag._arrays import (
+    Array,
+    adjoint,
+    array_namespace,
+    conjugate,
+    epsilon,
+    identity,
+    like,
+    real_part,
+    squared_magnitudes,
+    to_host,
+)
 from codiag.diagonalize._fixed_point import Iterate, Limits, Outcome, Step, contraction_rate, find_fixed_point
 from codiag.diagonalize._stack import MatrixStack, TwoSidedStack
 from codiag.diagonalize._starts import definite_start, generic_start
@@ -44,16 +55,17 @@ def follow_shears(evaluate: Callable[[Array], Step], point: Array, limits: Limit
 
 
 def shear_step(core: MatrixStack, inverse: Array, probe: Array) -> Step:
-    """Return the shear to take from inverse factors of symmetric matrices, and its measures."""
+    """Return the shear to take from inverse factors of symmetric or Hermitian matrices, and its measures."""
     xp = array_namespace(inverse)
-    diagonals, sums, energy = core.moments(inverse, inverse, probe)
-    cross = inverse @ xp.matrix_transpose(sums)
-    products = diagonals @ xp.matrix_transpose(diagonals)
-    # Scale the rows to sum_l d_il^2 = 1, and all that was computed from them.
-    scale = xp.linalg.diagonal(products) ** -0.25
+    other = core.mirrored(inverse)
+    diagonals, sums, energy = core.moments(inverse, other, probe)
+    cross = core.mirrored(other @ xp.matrix_transpose(sums))
+    products = conjugate(diagonals) @ xp.matrix_transpose(diagonals)
+    # Scale the rows to sum_l |d_il|^2 = 1, and all that was computed from them.
+    scale = real_part(xp.linalg.diagonal(products)) ** -0.25
     inverse, cross = inverse * scale[:, None], cross * scale[:, None] * scale[None, :] ** 3
     rho = products * (scale[:, None] * scale[None, :]) ** 2
-    move, gaps = _solve_pairs(rho, cross, xp.matrix_transpose(cross))
+    move, gaps = _solve_pairs(rho, cross, core.mirrored(xp.matrix_transpose(cross)))
     # The probe saw columns of the old scale, which is almost uniform after the first step.
     energy = energy * scale**2 * xp.mean(scale**2)
     return _measured(inverse, move, gaps, (inverse, inverse), energy, core.matrices.shape[0])
@@ -63,10 +75,10 @@ def two_sided_shear_step(core: TwoSidedStack, point: Array, probe: Array) -> Ste
     """Return the two shears to take from inverse factors on the left and on the right, and their measures."""
     xp = array_namespace(point)
     diagonals, first, second, energy = core.moments(point, probe)
-    products = diagonals @ xp.matrix_transpose(diagonals)
-    # Scale the rows to sum_l d_il^2 = 1 with equal norms on both sides, and all that was computed from them.
+    products = conjugate(diagonals) @ xp.matrix_transpose(diagonals)
+    # Scale the rows to sum_l |d_il|^2 = 1 with equal norms on both sides, and all that was computed from them.
     norms = xp.linalg.vector_norm(point, axis=2)
-    total = xp.linalg.diagonal(products) ** -0.25
+    total = real_part(xp.linalg.diagonal(products)) ** -0.25
     ratio = xp.sqrt(norms[1, :] / norms[0, :])
     left, right = total * ratio, total / ratio
     point = point * xp.stack([left, right])[:, :, None]
@@ -75,7 +87,7 @@ def two_sided_shear_step(core: TwoSidedStack, point: Array, probe: Array) -> Ste
     second = second * (left * squared)[:, None] * right[None, :]
     rho = products * squared[:, None] * squared[None, :]
     move, gaps = _solve_pairs(rho, first, second)
-    right_move, _ = _solve_pairs(rho, second, first)
+    right_move, _ = _solve_pairs(conjugate(rho), second, first)
     energy = energy * left**2 * xp.mean(right**2)
     sides = (point[0, ...], point[1, ...])
     step = _measured(point, xp.stack([move, right_move]), gaps, sides, energy, core.matrices.shape[0])
@@ -83,16 +95,16 @@ def two_sided_shear_step(core: TwoSidedStack, point: Array, probe: Array) -> Ste
 
 
 def _solve_pairs(rho: Array, sums: Array, other_sums: Array) -> tuple[Array, Array]:
-    r"""Return :math:`W_{ij} = (\rho_{ij} y'_{ij} - y_{ij}) / (1 - \rho_{ij}^2)` and the denominators.
+    r"""Return :math:`W_{ij} = (\bar\rho_{ij} y'_{ij} - y_{ij}) / (1 - |\rho_{ij}|^2)` and the denominators.
 
     Two diagonals that are proportional up to rounding determine no move. Their denominator is returned as zero.
     """
     xp = array_namespace(rho)
-    gaps = 1 - rho**2
+    gaps = 1 - squared_magnitudes(rho)
     proportional = gaps <= 100 * epsilon(rho)  # true on the diagonal, false for NaN, which must not count as a solution
     gaps = xp.where(gaps < 1e-9, xp.full_like(gaps, 1e-9), gaps)
-    zero = xp.zeros_like(gaps)
-    return xp.where(proportional, zero, (rho * other_sums - sums) / gaps), xp.where(proportional, zero, gaps)
+    moves = (conjugate(rho) * other_sums - sums) / gaps
+    return xp.where(proportional, xp.zeros_like(moves), moves), xp.where(proportional, xp.zeros_like(gaps), gaps)
 
 
 def _measured(point: Array, move: Array, gaps: Array, sides: tuple[Array, Array], energy: Array, n: int) -> Step:
@@ -140,11 +152,8 @@ def most_likely(stack: Array, weights: Array, start: Array | None, tol: float, m
     P. Ablin, J.-F. Cardoso and A. Gramfort, "Beyond Pham's algorithm for joint diagonalization", ESANN 2019.
     """
     rounding = epsilon(stack)
-    trust = 0.0 if _is_complex(stack) else 0.1  # acceleration is for real matrices
-    limits = Limits(max(tol, 4 * rounding), 0.0, max_sweeps, trust, slack=100 * rounding, monotone=True)
-    if start is None:
-        start = identity(stack.shape[1], stack) if _is_complex(stack) else definite_start(stack)
-    core = MatrixStack(stack)
+    limits = Limits(max(tol, 4 * rounding), 0.0, max_sweeps, 0.1, slack=100 * rounding, monotone=True)
+    core, start = MatrixStack(stack), definite_start(stack) if start is None else start
     outcome = find_fixed_point(lambda point: _likelihood_step(core, weights, point), shear, start, limits)
     return Iterate(outcome.point, outcome.point, outcome.n_sweeps, outcome.converged)
 
@@ -152,11 +161,11 @@ def most_likely(stack: Array, weights: Array, start: Array | None, tol: float, m
 def _likelihood_step(core: MatrixStack, weights: Array, inverse: Array) -> Step:
     """Return the Newton step of the likelihood, from one product of the matrices with the inverse factors."""
     xp = array_namespace(inverse)
-    other = _conjugate(inverse)
+    other = conjugate(inverse)
     blocks: list[Array] = []
     sums, start = 0.0, 0
     for product in core.transformed(inverse):
-        diagonal = _real((product @ other[:, :, None])[:, :, 0])
+        diagonal = real_part((product @ other[:, :, None])[:, :, 0])
         share = weights[None, start : start + diagonal.shape[1]] / diagonal
         sums = sums + (xp.astype(share, product.dtype)[:, None, :] @ product)[:, 0, :]
         blocks.append(diagonal)
@@ -166,21 +175,9 @@ def _likelihood_step(core: MatrixStack, weights: Array, inverse: Array) -> Step:
     curvature = (weights / diagonals) @ xp.matrix_transpose(diagonals)
     gaps = curvature * xp.matrix_transpose(curvature) - 1
     resolved = gaps > 100 * epsilon(inverse)  # false on the diagonal, and for pairs with proportional diagonals
-    move = xp.matrix_transpose(_conjugate(gradient)) - xp.matrix_transpose(curvature) * gradient
+    move = adjoint(gradient) - xp.matrix_transpose(curvature) * gradient
     move = xp.where(resolved, move / xp.where(resolved, gaps, xp.ones_like(gaps)), xp.zeros_like(move))
     largest = float(xp.max(xp.abs(move)))
     merit = float(xp.sum(weights * xp.log(diagonals)) - 2 * xp.linalg.slogdet(inverse)[1])
     merit = merit if math.isfinite(merit) else math.inf
     return Step(inverse, move, merit, largest, math.inf, math.inf)
-
-
-def _is_complex(array: Array) -> bool:
-    return bool(array_namespace(array).isdtype(array.dtype, "complex floating"))
-
-
-def _real(array: Array) -> Array:
-    return array_namespace(array).real(array) if _is_complex(array) else array
-
-
-def _conjugate(array: Array) -> Array:
-    return array_namespace(array).conj(array) if _is_complex(array) else array

@@ -4,6 +4,9 @@ With B and C the current inverse factors as rows, :math:`D_l = B M_l C^\top` and
 the Newton-like methods needs :math:`d` and :math:`y_{ij} = \sum_l d_{jl} (D_l)_{ij}`. Both follow from
 :math:`P_{ilb} = \sum_a B_{ia} (M_l)_{ab}`, one matrix product of :math:`2 n d^3` operations, and matrix-vector products
 with P; the matrices :math:`D_l` are never formed.
+
+Matrices may be complex: :math:`C = \bar B` if they are Hermitian, :math:`C = B` if they are symmetric, and everywhere
+:math:`y_{ij} = \sum_l \bar d_{jl} (D_l)_{ij}`.
 """
 
 from __future__ import annotations
@@ -14,7 +17,22 @@ from functools import cached_property
 import numpy as np
 from array_api_compat import device
 
-from codiag._arrays import Array, array_namespace, double, epsilon, identity, is_mutable, like, on_host, to_host
+from codiag._arrays import (
+    Array,
+    adjoint,
+    array_namespace,
+    conjugate,
+    double,
+    epsilon,
+    identity,
+    is_complex,
+    is_hermitian,
+    is_mutable,
+    like,
+    on_host,
+    squared_magnitudes,
+    to_host,
+)
 from codiag._checks import as_rank
 
 CACHED_ELEMENTS = 2**17
@@ -43,7 +61,7 @@ def range_bases(
         rank = _numerical_rank(stack, rng)
     left = None if rank == rows else _dominant_range(stack, rank, axis=1)
     if symmetric:
-        return left, left
+        return left, left if left is None or not is_hermitian(stack) else conjugate(left)
     return left, None if rank == columns else _dominant_range(stack, rank, axis=2)
 
 
@@ -78,24 +96,23 @@ def _seems_regular(matrix: Array, negligible: float, rng: np.random.Generator) -
 
 
 def _dominant_range(stack: Array, rank: int, axis: int) -> Array:
-    """Return the leading eigenvectors of sum_l M_l M_l^T (axis 1) or sum_l M_l^T M_l (axis 2)."""
+    """Return the leading eigenvectors of sum_l M_l M_l^H (axis 1) or sum_l M_l^T conj(M_l) (axis 2)."""
     xp = array_namespace(stack)
     n, rows, columns = stack.shape
     if axis == 1:
         joined = _side_by_side(stack)
-        gram = joined @ xp.matrix_transpose(joined)
+        gram = joined @ adjoint(joined)
     else:
         joined = xp.reshape(stack, (n * rows, columns))
-        gram = xp.matrix_transpose(joined) @ joined
+        gram = xp.matrix_transpose(joined) @ conjugate(joined)
     return xp.flip(xp.linalg.eigh(gram)[1][:, -rank:], axis=1)
 
 
 def compress(stack: Array, left: Array | None, right: Array | None) -> Array:
-    """Return Q^T M_l R for bases Q and R of the ranges; None stands for the identity."""
-    xp = array_namespace(stack)
+    """Return Q^H M_l conj(R) for bases Q and R of the ranges; None stands for the identity."""
     if right is not None:
-        stack = stack @ right
-    return stack if left is None else xp.matrix_transpose(left) @ stack
+        stack = stack @ conjugate(right)
+    return stack if left is None else adjoint(left) @ stack
 
 
 class MatrixStack:
@@ -114,6 +131,18 @@ class MatrixStack:
         self._keep = keep
 
     @cached_property
+    def is_hermitian(self) -> bool:
+        """Whether the matrices are complex and Hermitian."""
+        return is_hermitian(self.matrices)
+
+    def mirrored(self, array: Array) -> Array:
+        """Return the conjugate if the matrices are Hermitian, and the array itself otherwise.
+
+        The inverse factors of the right side are the mirrored ones of the left side, and ``D_ji`` is ``D_ij`` mirrored.
+        """
+        return conjugate(array) if self.is_hermitian else array
+
+    @cached_property
     def _layout(self) -> Array:
         return _side_by_side(self.matrices)
 
@@ -130,10 +159,10 @@ class MatrixStack:
             yield xp.reshape(_product(inverse, block, self._buffer), (k, -1, columns))
 
     def entries(self, inverse: Array) -> Array:
-        """Return all D_l = B M_l B^T, as (k, n, k)."""
+        """Return all D_l = B M_l B^T, or B M_l B^H if they are Hermitian, as (k, n, k)."""
         xp, (n, _, columns) = array_namespace(inverse), self.matrices.shape
         product = xp.reshape(inverse @ self._layout, (-1, columns))
-        return xp.reshape(product @ xp.matrix_transpose(inverse), (-1, n, inverse.shape[0]))
+        return xp.reshape(product @ xp.matrix_transpose(self.mirrored(inverse)), (-1, n, inverse.shape[0]))
 
     @cached_property
     def _block_size(self) -> int:
@@ -147,9 +176,9 @@ class MatrixStack:
         return _buffer(self._block_size * max(rows, columns) * columns, self.matrices)
 
     def moments(self, inverse: Array, other: Array, probe: Array | None = None) -> tuple[Array, Array, Array]:
-        r"""Return d (k, n), Y (k, columns) with :math:`Y_{ib} = \sum_l d_{il} P_{ilb}`, and the probed energy.
+        r"""Return d (k, n), Y (k, columns) with :math:`Y_{ib} = \sum_l \bar d_{il} P_{ilb}`, and the probed energy.
 
-        The probed energy is :math:`\sum_l ((D_l - \mathrm{diag} D_l) g)_i^2` for each i, with g the vector of signs in
+        The probed energy is :math:`\sum_l |(D_l - \mathrm{diag} D_l) g|_i^2` for each i, with g the vector of signs in
         `probe`: an unbiased estimate of the off-diagonal energy. Unlike the difference of the total and the diagonal
         energy, it has no cancellation.
         """
@@ -163,13 +192,13 @@ class MatrixStack:
             projected = product @ columns
             diagonal = projected[:, :, 0]
             diagonals.append(diagonal)
-            sums = sums + (diagonal[:, None, :] @ product)[:, 0, :]
+            sums = sums + (conjugate(diagonal)[:, None, :] @ product)[:, 0, :]
             if probe is not None:
-                energy = energy + xp.sum((projected[:, :, 1] - diagonal * probe[:, None]) ** 2, axis=1)
+                energy = energy + xp.sum(squared_magnitudes(projected[:, :, 1] - diagonal * probe[:, None]), axis=1)
         return xp.concat(diagonals, axis=1), sums, energy
 
     def residuals(self, inverse: Array, other: Array, sample_weight: Array | None) -> tuple[Array, Array]:
-        r"""Return the diagonals (n, k), and :math:`\sum_l w_l (D_l)_{ij}^2` (k, k) with a diagonal of zeros.
+        r"""Return the diagonals (n, k), and :math:`\sum_l w_l |D_l|_{ij}^2` (k, k) with a diagonal of zeros.
 
         This needs all entries of the :math:`D_l`, another matrix product.
         """
@@ -181,9 +210,13 @@ class MatrixStack:
         for product in self.transformed(inverse):
             k, n, columns = product.shape
             entries = _product(xp.reshape(product, (k * n, columns)), right, buffer)
-            squares = xp.reshape(entries, (k, n, other.shape[0]))
-            diagonals.append(xp.asarray(xp.linalg.diagonal(xp.permute_dims(squares, (1, 0, 2))), copy=True))
-            squares *= squares
+            entries = xp.reshape(entries, (k, n, other.shape[0]))
+            diagonals.append(xp.asarray(xp.linalg.diagonal(xp.permute_dims(entries, (1, 0, 2))), copy=True))
+            if is_complex(entries):
+                squares = squared_magnitudes(entries)
+            else:
+                squares = entries
+                squares *= squares
             if sample_weight is not None:
                 squares *= sample_weight[None, start : start + n, None]
             energy = energy + xp.sum(squares, axis=1)
@@ -200,7 +233,7 @@ class TwoSidedStack:
         self._columns = MatrixStack(array_namespace(matrices).matrix_transpose(matrices))
 
     def moments(self, point: Array, probe: Array) -> tuple[Array, Array, Array, Array]:
-        r"""Return d, :math:`\sum_l d_{jl} (D_l)_{ij}`, :math:`\sum_l d_{il} (D_l)_{ij}`, and the probed energy."""
+        r"""Return d, :math:`\sum_l \bar d_{jl} (D_l)_{ij}`, :math:`\sum_l \bar d_{il} (D_l)_{ij}`, and the energy."""
         xp = array_namespace(point)
         left, right = point[0, ...], point[1, ...]
         diagonals, sums, energy = self.rows.moments(left, right, probe)

@@ -11,7 +11,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, epsilon, like, moved, to_host
+from codiag._arrays import (
+    Array,
+    adjoint,
+    array_namespace,
+    conjugate,
+    double,
+    epsilon,
+    is_complex,
+    is_hermitian,
+    like,
+    moved,
+    squared_magnitudes,
+    to_host,
+)
 from codiag._checks import as_finite
 from codiag.diagonalize._stack import random_combinations
 
@@ -27,16 +40,51 @@ def real_eigenvectors(matrix: np.ndarray) -> np.ndarray:
     return unit
 
 
+def _eigenvectors(matrix: np.ndarray, metric: np.ndarray) -> np.ndarray:
+    """Return eigenvectors as columns, in which the diagonal of the metric does not vanish.
+
+    If the metric N is Hermitian and so is ``N @ matrix``, eigenvalues are real or pairs of conjugates; a vector v of
+    such a pair has ``v^H N v = 0``. Sums and differences of the two vectors, as for real matrices, do not.
+    """
+    if not is_complex(matrix):
+        return real_eigenvectors(matrix)
+    values, vectors = np.linalg.eig(matrix)
+    if not is_hermitian(metric[None, ...]):
+        return vectors
+    paired = np.flatnonzero(values.imag > 1e-9 * np.max(np.abs(values)))
+    for index in paired:
+        other = int(np.argmin(np.abs(values - np.conj(values[index]))))
+        if other == index or values[other].imag >= 0:
+            continue
+        first, second = vectors[:, index], vectors[:, other]
+        product = np.vdot(second, metric @ first)
+        second = second * (product / max(abs(product), 1e-300))
+        vectors[:, index], vectors[:, other] = first + second, first - second
+    unit: np.ndarray = vectors / np.linalg.norm(vectors, axis=0)
+    return unit
+
+
 def generic_start(size: int) -> np.ndarray:
     """Return orthonormal rows in general position, always the same, on the host."""
     return np.linalg.qr(np.random.default_rng(0).standard_normal((size, size)))[0]
 
 
 def orthogonal_start(stack: Array, rng: np.random.Generator) -> Array:
-    """Return inverse factors, as rows, from one symmetric eigendecomposition."""
-    combination = random_combinations(stack, rng, 1)[0, ...]
-    xp = array_namespace(combination)
-    return moved(xp.matrix_transpose(xp.linalg.eigh(combination)[1]), stack)
+    """Return inverse factors, as rows, that diagonalize one combination of the matrices."""
+    return moved(_diagonalized(random_combinations(stack, rng, 1)[0, ...], hermitian=is_hermitian(stack))[1], stack)
+
+
+def _diagonalized(matrix: Array, *, hermitian: bool) -> tuple[Array, Array]:
+    """Return the sizes of the diagonal and orthonormal rows B for which B M B^T, or B M B^H, is diagonal.
+
+    A complex symmetric matrix has the singular value decomposition U S U^T (Takagi).
+    """
+    xp = array_namespace(matrix)
+    if is_complex(matrix) and not hermitian:
+        vectors, sizes, _ = xp.linalg.svd(matrix)
+        return sizes, adjoint(vectors)
+    values, vectors = xp.linalg.eigh(matrix)
+    return xp.abs(values), adjoint(vectors)
 
 
 def pencil_start(stack: Array, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -47,7 +95,7 @@ def pencil_start(stack: Array, rng: np.random.Generator) -> tuple[np.ndarray, np
     for _ in range(5):
         first, second = to_host(random_combinations(stack, rng, 2))
         try:
-            left = real_eigenvectors(np.linalg.solve(second.T, first.T)).T
+            left = _eigenvectors(np.linalg.solve(second.T, first.T), second.T).T
         except np.linalg.LinAlgError:
             continue  # a singular combination: draw another
         if np.all(np.isfinite(left)):
@@ -75,12 +123,12 @@ def whitened_start(stack: Array) -> Array:
     It is the first matrix whose norm is at least half of the largest, so that it is not a negligible one.
     """
     xp = array_namespace(stack)
-    norms = xp.linalg.vector_norm(xp.reshape(stack, (stack.shape[0], -1)), axis=1)
-    large = xp.astype(norms >= xp.max(norms) / 2, xp.int64)
-    values, vectors = xp.linalg.eigh(xp.astype(stack[int(xp.argmax(large)), ...], xp.float64))
-    sizes = xp.abs(values)
+    norms = xp.sum(xp.reshape(squared_magnitudes(stack), (stack.shape[0], -1)), axis=1)
+    large = xp.astype(norms >= xp.max(norms) / 4, xp.int64)
+    sizes, rows = _diagonalized(double(stack[int(xp.argmax(large)), ...]), hermitian=is_hermitian(stack))
+    xp = array_namespace(sizes)
     sizes = xp.clip(sizes, float(xp.max(sizes)) * stack.shape[1] * epsilon(stack), None)
-    return xp.astype(xp.matrix_transpose(vectors / xp.sqrt(sizes)), stack.dtype)
+    return moved(rows / xp.sqrt(sizes)[:, None], stack)
 
 
 def eigenvector_start(stack: Array) -> Array:
@@ -91,22 +139,23 @@ def eigenvector_start(stack: Array) -> Array:
 
 def as_start(init: Array | Sequence[Array], stack: Array, *, symmetric: bool, orthogonal: bool) -> Sides:
     """Return given inverse factors of both sides on the host, as rows; the same array twice for symmetric matrices."""
+    kind = {"allow_complex": is_complex(stack)}
     if symmetric:
-        left = right = as_finite("init", init, (None, stack.shape[1]))
+        left = right = as_finite("init", init, (None, stack.shape[1]), **kind)
     else:
         if not isinstance(init, list | tuple) or len(init) != 2:
             raise TypeError(
                 "init must be a pair (left, right) of inverse factors, of shapes (k, d) and (k, d'), for matrices with "
                 f"different factors on the two sides; got {type(init).__name__}"
             )
-        left = as_finite("init[0]", init[0], (None, stack.shape[1]))
-        right = as_finite("init[1]", init[1], (left.shape[0], stack.shape[2]))
+        left = as_finite("init[0]", init[0], (None, stack.shape[1]), **kind)
+        right = as_finite("init[1]", init[1], (left.shape[0], stack.shape[2]), **kind)
     limit = min(stack.shape[1:])
     if left.shape[0] > limit:
         raise ValueError(f"init must have at most {limit} rows, the size of the matrices; got {left.shape[0]}")
     if orthogonal:
         for side in (left, right):
-            deviation = float(np.max(np.abs(side @ side.T - np.eye(side.shape[0]))))
+            deviation = float(np.max(np.abs(side @ side.conj().T - np.eye(side.shape[0]))))
             if deviation > 1e-3:
                 raise ValueError(
                     "init must have orthonormal rows for a method with orthonormal factors; init @ init.T differs from "
@@ -126,10 +175,13 @@ def start_rank(start: Sides, rank: int | None, limit: int) -> int | None:
 def compressed_start(
     start: Sides, bases: tuple[Array | None, Array | None], core: Array, *, orthogonal: bool
 ) -> tuple[Array, Array]:
-    """Return a given start in the coordinates of the compressed matrices, orthonormal if the factors are."""
+    """Return a given start in the coordinates of the compressed matrices, orthonormal if the factors are.
+
+    The right side of symmetric and of Hermitian matrices follows from the left one.
+    """
     sides = []
     for side, basis in zip(start, bases, strict=True):
-        rows = side if basis is None else side @ to_host(basis).astype(np.float64)
+        rows = side if basis is None else side @ double(to_host(basis))
         if rows.shape[0] != rows.shape[1]:
             raise ValueError(
                 f"init must have {rows.shape[1]} rows, one a component: the matrices are singular and have this rank; "
@@ -143,5 +195,5 @@ def compressed_start(
             )
         sides.append(like(left @ right if orthogonal else rows, core))
         if start[0] is start[1]:
-            return sides[0], sides[0]
+            return sides[0], conjugate(sides[0]) if is_hermitian(core) else sides[0]
     return sides[0], sides[1]

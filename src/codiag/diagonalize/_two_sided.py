@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, like, moved, to_host
+from codiag._arrays import Array, adjoint, array_namespace, conjugate, like, moved, to_host
 from codiag._checks import as_flag
 from codiag.diagonalize._base import Diagonalizer, NewtonLike, check_method
 from codiag.diagonalize._fixed_point import (
@@ -77,6 +77,7 @@ class TwoSided(NewtonLike):
     max_sweeps: int = 100
     fallback: bool = True
     symmetric: ClassVar[bool] = False
+    complex_kinds: ClassVar[tuple[str, ...]] = ("general",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -130,7 +131,7 @@ class TwoSided(NewtonLike):
             combination = random_combinations(stack, rng, 1)[0, ...]
             xp = array_namespace(combination)
             left, _, right = xp.linalg.svd(combination)
-            return moved(xp.stack([xp.matrix_transpose(left), right]), stack)
+            return moved(xp.stack([adjoint(left), conjugate(right)]), stack)
         left, second = pencil_start(stack, rng)
         # B N C^T = I for the combination N that the pencil was taken against.
         return like(np.stack([left, np.linalg.inv(left @ second).T]), stack)
@@ -151,7 +152,8 @@ def symmetrized(diagonalizer: Diagonalizer) -> Diagonalizer:
     that methods that divide by :math:`1 - \rho_{ij}^2` break down. **Costs** eight times a sweep over symmetric
     matrices of the same size. **Guarantees** for orthonormal factors the objective of ``TwoSided(orthogonal=True)``.
     **Fails** to converge with `QRJ1D` and noise, which drifts along such pairs. `TwoSided` needs no reduction and is
-    the better choice; this function reproduces the paper.
+    the better choice; this function reproduces the paper. Matrices must be real: complex components of opposite
+    diagonals differ by a phase only.
 
     Parameters
     ----------

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from codiag._arrays import Array, like, to_host
+from codiag._arrays import Array, is_complex, like, to_host
 from codiag._checks import as_flag
 from codiag.diagonalize._base import NewtonLike
 from codiag.diagonalize._fixed_point import (
@@ -113,6 +114,7 @@ class UWEDGE(NewtonLike):
 
     max_sweeps: int = 100
     fallback: bool = True
+    complex_kinds: ClassVar[tuple[str, ...]] = ("hermitian", "symmetric")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -142,6 +144,7 @@ class UWEDGE(NewtonLike):
         If the steps converge from none of them, sweeps of J-Di lead to the last one.
         """
         best = FixedPoint(first._replace(n_sweeps=0), criterion(core, first.left, first.left))
+        can_sweep = core.matrices.shape[1] <= MAX_SWEPT_SIZE and (core.is_hermitian or not is_complex(core.matrices))
         any_converged = False
         for start in _starts(core.matrices, rng, first):
             end = self._stepped(core, start, probe, avoid_saddles=True)
@@ -150,7 +153,7 @@ class UWEDGE(NewtonLike):
             yield end
         if not any_converged:
             yield best._replace(iterate=best.iterate._replace(n_sweeps=0))
-            if not best.iterate.converged and core.matrices.shape[1] <= MAX_SWEPT_SIZE:
+            if not best.iterate.converged and can_sweep:
                 yield self._swept(core, best.iterate.left, probe)
 
     def _stepped(self, core: MatrixStack, point: Array, probe: Array, *, avoid_saddles: bool) -> FixedPoint:

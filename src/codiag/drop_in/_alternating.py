@@ -1,9 +1,9 @@
-"""Alternating least squares from given factors, with fixed modes, and for complex arrays."""
+"""Alternating least squares from given factors, with fixed modes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,13 +11,13 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from codiag._arrays import Array, like, to_host
-from codiag._checks import as_generator, as_real_array
+from codiag._checks import as_number_array
 from codiag.least_squares import LeastSquares
 from codiag.methods import ALS, check_init, start_from
 from codiag.metrics import match_components
 from codiag.problem import Problem
 from codiag.result import Factorization
-from codiag.tensors import components_of, khatri_rao
+from codiag.tensors import components_of
 
 Monitor = Callable[[Any, float], bool]
 """Called with components and their relative error after every sweep; returns whether to stop."""
@@ -60,10 +60,10 @@ def like_start(fit: Factorization, init: Any, *, signed: bool) -> Factorization:
     """Return components in the order of a start and, if `signed`, with its signs."""
     matching = match_components(fit, init)
     order, signs = matching.permutation.tolist(), matching.signs.copy()
-    signs[-1] *= np.prod(signs, axis=0)  # so that the product of the signs of a component is one
+    signs[-1] *= np.conj(np.prod(signs, axis=0))  # so that the product of the signs of a component is one
     factors = [columns(factor, order) for factor in fit.factors]
     if signed:
-        factors = [factor * like(sign, fit.weights) for factor, sign in zip(factors, signs, strict=True)]
+        factors = [factor * like(sign, factor) for factor, sign in zip(factors, signs, strict=True)]
     return replace(fit, weights=columns(fit.weights[None, :], order)[0, :], factors=tuple(factors), symmetric=None)
 
 
@@ -112,107 +112,10 @@ def _start_of_fixed(init: Any, reference: Array, rank: int, order: int, free: in
     if components is None:
         raise ValueError(f"init must be a CPTensor or a pair (weights, factors) if modes are fixed; got {init!r}")
     weights, given = components
-    arrays = [to_host(as_real_array(factor, "init", "use its real part")) for factor in given]
+    arrays = [to_host(as_number_array(factor, "init")) for factor in given]
     if len(arrays) != order or any(array.ndim != 2 or array.shape[1] != rank for array in arrays):
         shapes = [array.shape for array in arrays]
         raise ValueError(f"init must have {order} factors with {rank} columns; got shapes {shapes}")
     if weights is not None:
-        arrays[free] = arrays[free] * to_host(as_real_array(weights, "init", "use its real part"))
+        arrays[free] = arrays[free] * to_host(as_number_array(weights, "init"))
     return [like(array, reference) for array in arrays]
-
-
-def is_complex(tensor: Any) -> bool:
-    """Return whether an array holds complex numbers."""
-    return "complex" in str(getattr(tensor, "dtype", ""))
-
-
-def fit_complex(
-    tensor: Array, rank: int, init: Any, fixed: Sequence[int], seed: Any, max_sweeps: int, tol: float, monitor: Monitor
-) -> Factorization:
-    r"""Fit components to a complex array, :math:`X_{(m)} \approx A_m (\bigodot_{n \ne m} A_n)^\top`, mode by mode.
-
-    Factors of fixed modes are those of the start. Components keep the order and the scale of a given start; otherwise
-    columns have unit norm in all modes but the last, and the largest component is first. The fit ends after
-    `max_sweeps`, if the relative error falls by less than `tol`, or if `monitor` returns True.
-    """
-    xp = array_namespace(tensor)
-    norm = float(xp.linalg.vector_norm(xp.reshape(tensor, (-1,))))
-    if not 0 < norm < math.inf:
-        raise ValueError(f"tensor must be finite, and not all zero; its norm is {norm:g}")
-    given = not isinstance(init, str)
-    factors = _given(tensor, rank, init) if given else _start(tensor, rank, init, seed)
-    free = [mode for mode in range(tensor.ndim) if mode not in fixed]
-    weights = xp.real(factors[-1][0, :]) * 0 + 1
-    error, converged = math.inf, False
-    for _ in range(max_sweeps):
-        for mode in free:
-            factors[mode] = _solved(tensor, factors, mode)
-            if mode != free[-1] and not fixed and not given:
-                factors[mode] = _unit(factors[mode])
-        before, error = error, _distance(tensor, factors) / norm
-        converged = before - error < tol
-        if monitor(Factorization(weights, tuple(factors), error, norm, converged), error) or converged:
-            break
-    if not given:
-        order = np.argsort(-to_host(xp.linalg.vector_norm(factors[-1], axis=0)), kind="stable").tolist()
-        factors = [columns(factor, order) for factor in factors]
-    return Factorization(weights, tuple(factors), error, norm, converged)
-
-
-def _solved(tensor: Array, factors: Sequence[Array], mode: int) -> Array:
-    """Return the factor of a mode that fits best, with the smallest norm if several do."""
-    xp = array_namespace(tensor)
-    others = [factor for other, factor in enumerate(factors) if other != mode]
-    gram = xp.matrix_transpose(others[0]) @ xp.conj(others[0])
-    for factor in others[1:]:
-        gram = gram * (xp.matrix_transpose(factor) @ xp.conj(factor))
-    return _unfolded(tensor, mode) @ xp.conj(khatri_rao(others)) @ xp.linalg.pinv(gram)
-
-
-def _distance(tensor: Array, factors: Sequence[Array]) -> float:
-    xp = array_namespace(tensor)
-    gap = _unfolded(tensor, 0) - factors[0] @ xp.matrix_transpose(khatri_rao(factors[1:]))
-    return float(xp.linalg.vector_norm(xp.reshape(gap, (-1,))))
-
-
-def _unfolded(tensor: Array, mode: int) -> Array:
-    xp = array_namespace(tensor)
-    return xp.reshape(xp.moveaxis(tensor, mode, 0), (tensor.shape[mode], -1))
-
-
-def _unit(factor: Array) -> Array:
-    xp = array_namespace(factor)
-    length = xp.linalg.vector_norm(factor, axis=0)
-    return factor / xp.where(length > 0, length, xp.ones_like(length))
-
-
-def _start(tensor: Array, rank: int, init: str, seed: Any) -> list[Array]:
-    """Return random factors; with "svd", their first columns are the leading singular vectors of every unfolding."""
-    xp = array_namespace(tensor)
-    if init not in ("svd", "random"):
-        raise ValueError(f"init must be 'svd', 'random', a CPTensor or a pair (weights, factors); got {init!r}")
-    rng = as_generator(seed, "random_state", apart=True)
-    drawn = [rng.standard_normal((size, rank)) + 1j * rng.standard_normal((size, rank)) for size in tensor.shape]
-    factors = [_unit(like(values, tensor)) for values in drawn]
-    if init == "random":
-        return factors
-    bases = [xp.linalg.svd(_unfolded(tensor, mode), full_matrices=False)[0] for mode in range(tensor.ndim)]
-    return [
-        xp.concat([basis[:, :rank], random[:, min(rank, basis.shape[1]) :]], axis=1)
-        for basis, random in zip(bases, factors, strict=True)
-    ]
-
-
-def _given(tensor: Array, rank: int, init: Any) -> list[Array]:
-    """Return the factors of a start, with its weights in the last one."""
-    components = components_of(init)
-    if components is None:
-        raise TypeError(f"init must be 'svd', 'random', a CPTensor or a pair (weights, factors); got {init!r}")
-    weights, given = components
-    arrays = [np.asarray(to_host(factor)) for factor in given]
-    wanted = [(size, rank) for size in tensor.shape]
-    if [array.shape for array in arrays] != wanted:
-        raise ValueError(f"init must have factors of shapes {wanted}; got {[array.shape for array in arrays]}")
-    if weights is not None:
-        arrays[-1] = arrays[-1] * to_host(weights)
-    return [like(array, tensor) for array in arrays]

@@ -11,12 +11,10 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._arrays import Array, like, to_host
-from codiag._checks import as_real_array
+from codiag._checks import as_number_array
 from codiag.constraints import Constraint, Fixed, NonNegative, Ridge
 from codiag.drop_in._alternating import (
     complaint_about_sweeps,
-    fit_complex,
-    is_complex,
     like_start,
     sweep_from,
     with_fixed_modes,
@@ -97,16 +95,12 @@ def answer(request: Request, *, normalize: bool) -> tuple[Any, list[float], str 
 def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, str | None]:
     """Fit components by the method for this kind of call; return also a warning, if any."""
     init, max_sweeps = request.init, request.n_iter_max
-    if (request.order == 2 or is_complex(request.tensor)) and not request.plain:
+    if request.order == 2 and not request.plain:
         raise ValueError(
-            "tensor must be real and of order three or more for mask, l2_reg and non-negative factors; "
-            f"got {'a matrix' if request.order == 2 else 'a complex array'}"
+            "tensor must be of order three or more for mask, l2_reg and non-negative factors; got a matrix"
         )
     if request.order == 2:
         return _of_matrix(request.tensor, request.rank, request.fixed), None
-    if is_complex(request.tensor):
-        fit = fit_complex(request.tensor, request.rank, init, request.fixed, request.seed, **options)
-        return fit, complaint_about_sweeps(fit, max_sweeps)
     if request.fixed:
         fit = with_fixed_modes(request.problem, init, request.fixed, options)
         return fit, complaint_about_sweeps(fit, max_sweeps)
@@ -138,7 +132,7 @@ def _of_matrix(matrix: Any, rank: int, fixed: list[int]) -> Factorization:
     """Return the leading singular vectors of a matrix, the best fit."""
     if fixed:
         raise ValueError(f"fixed_modes must be empty for a matrix; got {fixed}. Use numpy.linalg.lstsq")
-    entries = matrix if is_complex(matrix) else as_real_array(matrix, "tensor", "factorize its parts apart")
+    entries = as_number_array(matrix, "tensor")
     xp = array_namespace(entries)
     if not bool(xp.all(xp.isfinite(entries))):
         raise ValueError("tensor must be finite; it holds NaN or infinite entries")
@@ -179,7 +173,7 @@ def with_unit_columns(fit: Factorization) -> Factorization:
 
 def with_sparse(fit: Factorization, tensor: Any, count: int, mask: np.ndarray | None) -> tuple[Any, Array]:
     """Return components, and an array of the `count` largest residuals of observed entries, zero elsewhere."""
-    plain = len(np.shape(tensor)) == 2 or is_complex(tensor) or mask is not None
+    plain = len(np.shape(tensor)) == 2 or mask is not None
     entries = tensor if plain else as_tensor(tensor, False).to_dense()
     first, *others, last = fit.factors
     xp = array_namespace(last)

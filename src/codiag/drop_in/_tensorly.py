@@ -41,8 +41,7 @@ def parafac(
     Parameters
     ----------
     tensor : array of order two or more
-        The components of a matrix are its leading singular vectors, which fit best; a complex array is fitted by
-        alternating least squares.
+        Real or complex. The components of a matrix are its leading singular vectors, which fit best.
     rank : int, float or "same"
         Number of components. A float is the number of parameters relative to the number of entries, and "same" is
         1.0, as in TensorLy.

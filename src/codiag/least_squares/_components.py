@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, like
+from codiag._arrays import Array, adjoint, array_namespace, conjugate, like, normal_draws, signs_of
 from codiag.tensors import FactoredTensor, Tensor
 
 
 def hadamard_gram(factors: Sequence[Array], leave_out: Sequence[int] = ()) -> Array:
     """Return the entrywise product of the Gram matrices of the factors, but for some."""
-    return product_without([factor.T @ factor for factor in factors], leave_out)
+    return product_without([adjoint(factor) @ factor for factor in factors], leave_out)
 
 
 def product_without(grams: Sequence[Array], leave_out: Sequence[int] = ()) -> Array:
@@ -29,7 +29,7 @@ def solve_semidefinite(gram: Array, target: Array) -> Array:
     cut = values[-1] * gram.shape[0] * xp.finfo(gram.dtype).eps
     kept = values > cut
     inverse = xp.where(kept, 1 / xp.where(kept, values, xp.ones_like(values)), xp.zeros_like(values))
-    inside = xp.matrix_transpose(vectors) @ target
+    inside = adjoint(vectors) @ target
     return vectors @ (inside * (inverse if inside.ndim == 1 else inverse[:, None]))
 
 
@@ -101,7 +101,8 @@ def with_best_weights(tensor: Tensor, factors: Sequence[Array]) -> FactoredTenso
     [8.0]
     """
     xp = array_namespace(factors[0])
-    products = xp.sum(tensor.mttkrp(factors, 0) * factors[0], axis=0)
+    others = [conjugate(factor) for factor in factors]
+    products = xp.sum(tensor.mttkrp(others, 0) * others[0], axis=0)
     weights = solve_semidefinite(hadamard_gram(factors), products)
     return FactoredTensor(weights, factors, symmetric=None if tensor.symmetric else False)
 
@@ -116,8 +117,8 @@ def merged_modes(components: FactoredTensor, modes: Sequence[int] | None = None)
     first, weights = unit.factors[modes[0]], unit.weights
     total = first
     for factor in (unit.factors[mode] for mode in modes[1:]):
-        signs = xp.where(xp.sum(first * factor, axis=0) < 0, -xp.ones_like(weights), xp.ones_like(weights))
-        total, weights = total + factor * signs, weights * signs
+        signs = signs_of(xp.sum(conjugate(first) * factor, axis=0))
+        total, weights = total + factor * conjugate(signs), weights * signs
     if len(modes) == unit.order:
         return unit_components(FactoredTensor(weights, [total / unit.order] * unit.order, symmetric=True))
     mean = total / len(modes)
@@ -128,6 +129,6 @@ def merged_modes(components: FactoredTensor, modes: Sequence[int] | None = None)
 def random_components(tensor: Tensor, rank: int, rng: np.random.Generator) -> FactoredTensor:
     """Return random unit factors, with the weights that fit best."""
     shapes = tensor.shape[:1] if tensor.symmetric else tensor.shape
-    drawn = [rng.standard_normal((size, rank)) for size in shapes]
+    drawn = [normal_draws(rng, (size, rank), tensor.reference) for size in shapes]
     factors = [like(columns / np.linalg.norm(columns, axis=0), tensor.reference) for columns in drawn]
     return with_best_weights(tensor, factors * (tensor.order if tensor.symmetric else 1))

@@ -19,7 +19,18 @@ from typing import Protocol
 import numpy as np
 from array_api_compat import device
 
-from codiag._arrays import Array, array_namespace, identity, like, moved, on_host, to_host
+from codiag._arrays import (
+    Array,
+    adjoint,
+    array_namespace,
+    conjugate,
+    identity,
+    like,
+    moved,
+    on_host,
+    real_part,
+    to_host,
+)
 from codiag.least_squares._components import product_without
 from codiag.least_squares._layout import Layout
 from codiag.least_squares._tolerances import ROUNDING, TINY
@@ -101,11 +112,11 @@ class Curvature(_Unrestricted):
         order, signs = len(layout.shape), layout.signs
         if signs is None:
             modes = range(order)
-            grams = [factor.T @ factor for factor in self._factors]
+            grams = [factor.T @ conjugate(factor) for factor in self._factors]
             self.own = [product_without(grams, [m]) for m in modes]
             self._cross = [[None if m == n else product_without(grams, [m, n]) for n in modes] for m in modes]
         else:
-            gram = xp.matrix_transpose(point) @ point
+            gram = xp.matrix_transpose(point) @ conjugate(point)
             both = signs[:, None] * signs[None, :]
             self.own = [order * both * gram ** (order - 1)]
             self._cross = [[order * (order - 1) * both * gram ** (order - 2)]]
@@ -119,7 +130,7 @@ class Curvature(_Unrestricted):
         diagonals = [xp.abs(xp.linalg.diagonal(own)) for own in self.own]
         floor = ROUNDING * max(float(xp.max(diagonal)) for diagonal in diagonals) + TINY
         rows = [
-            xp.ones_like(factor) * xp.where(diagonal > floor, diagonal, xp.full_like(diagonal, floor))
+            xp.ones_like(real_part(factor)) * xp.where(diagonal > floor, diagonal, xp.full_like(diagonal, floor))
             for factor, diagonal in zip(self._factors, diagonals, strict=True)
         ]
         return rows[0] if len(rows) == 1 else xp.concat(rows)
@@ -127,7 +138,9 @@ class Curvature(_Unrestricted):
     def product(self, move: Array) -> Array:
         """Return the matrix times a move, or times each of a stack of them (..., D, k)."""
         xp, moves = self._xp, self.layout.factors(move)
-        overlaps = [xp.matrix_transpose(part) @ factor for part, factor in zip(moves, self._factors, strict=True)]
+        overlaps = [
+            xp.matrix_transpose(part) @ conjugate(factor) for part, factor in zip(moves, self._factors, strict=True)
+        ]
         parts = []
         for m, (part, factor, own) in enumerate(zip(moves, self._factors, self.own, strict=True)):
             mixed = None
@@ -164,12 +177,12 @@ class Curvature(_Unrestricted):
                 block = xp.zeros(size, dtype=left.dtype, device=device(left))
                 cross = self._cross[m][n]
                 if cross is not None:
-                    # (a, i), (b, j): cross_ij A_m[a, j] A_n[b, i]
-                    block = left[:, None, None, :] * xp.matrix_transpose(right)[None, :, :, None]
-                    block = block * cross[None, :, None, :]
+                    # (a, i), (b, j): cross_ji A_m[a, j] conj(A_n[b, i])
+                    block = left[:, None, None, :] * adjoint(right)[None, :, :, None]
+                    block = block * xp.matrix_transpose(cross)[None, :, None, :]
                 if m == n:
                     unit = identity(left.shape[0], left)
-                    block = block + unit[:, None, :, None] * self.own[m][None, :, None, :]
+                    block = block + unit[:, None, :, None] * xp.matrix_transpose(self.own[m])[None, :, None, :]
                 row.append(xp.reshape(block, (size[0] * size[1], size[2] * size[3])))
             rows.append(xp.concat(row, axis=1))
         return xp.concat(rows)
@@ -223,7 +236,7 @@ def _small_inverse(matrix: Array) -> Array:
 
 
 class ObservedCurvature(_Unrestricted):
-    r"""The Gauss-Newton matrix :math:`J^\top O J` at a point, for entries with weights O.
+    r"""The Gauss-Newton matrix :math:`J^{\mathsf H} O J` at a point, for entries with weights O.
 
     The preconditioner solves the damped equations of every row by itself.
     """
@@ -239,9 +252,11 @@ class ObservedCurvature(_Unrestricted):
         xp = array_namespace(self.point)
         parts = []
         for factor, gram in zip(self._factors, self._grams, strict=True):
-            diagonal = xp.mean(xp.linalg.diagonal(gram), axis=0)
+            diagonal = xp.mean(real_part(xp.linalg.diagonal(gram)), axis=0)
             floor = ROUNDING * float(xp.max(diagonal)) + TINY
-            parts.append(xp.ones_like(factor) * xp.where(diagonal > floor, diagonal, xp.full_like(diagonal, floor)))
+            parts.append(
+                xp.ones_like(real_part(factor)) * xp.where(diagonal > floor, diagonal, xp.full_like(diagonal, floor))
+            )
         return self.layout.folded(parts, signed=False)
 
     def product(self, move: Array) -> Array:
@@ -296,12 +311,11 @@ class SecondDerivative(_Unrestricted):
         self.point, self.layout, self.scales = curvature.point, curvature.layout, curvature.scales
         order, reference = residual.order, residual.reference  # the residual may be elsewhere
         factors = [moved(factor, reference) for factor in self.layout.expanded(self.point)]
-        xp = array_namespace(reference)
         self._terms = []
         for m in range(order):
             for n in range(m):
                 others = [mode for mode in range(order) if mode not in (m, n)]
-                directions = (xp.matrix_transpose(factors[mode]) for mode in others)
+                directions = (adjoint(factors[mode]) for mode in others)
                 matrices = residual.permute((m, n, *others)).project(*directions)
                 self._terms.append((m, n, moved(matrices, self.point)))
 
@@ -309,8 +323,8 @@ class SecondDerivative(_Unrestricted):
         moves = self.layout.expanded(move)
         parts = [0 * part for part in moves]
         for m, n, matrices in self._terms:
-            parts[m] = parts[m] + (matrices @ moves[n].T[:, :, None])[:, :, 0].T
-            parts[n] = parts[n] + (moves[m].T[:, None, :] @ matrices)[:, 0, :].T
+            parts[m] = parts[m] + (matrices @ conjugate(moves[n]).T[:, :, None])[:, :, 0].T
+            parts[n] = parts[n] + (conjugate(moves[m]).T[:, None, :] @ matrices)[:, 0, :].T
         return self._base.product(move) - self.layout.folded(parts)
 
     def matrix(self) -> Array:

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from array_api_compat import is_numpy_array
 
-from codiag._arrays import Array, Extrapolation, array_namespace, to_host
+from codiag._arrays import Array, Extrapolation, array_namespace, as_real_numbers, to_host
 from codiag.least_squares._components import unit_components
 from codiag.least_squares._linear_solve import damped_step
 from codiag.least_squares._objective import LeastSquares
@@ -335,7 +335,8 @@ def evaluated(objective: LeastSquares, point: Array, *, far: bool = False) -> St
 def relative_size(move: Array, point: Array) -> float:
     """Return the largest move of a component, relative to its size."""
     if is_numpy_array(point):
-        moves, sizes = np.einsum("ij,ij->j", move, move), np.einsum("ij,ij->j", point, point)
+        parts, points = as_real_numbers(move), as_real_numbers(point)
+        moves, sizes = np.einsum("ij,ij->j", parts, parts), np.einsum("ij,ij->j", points, points)
         return math.sqrt(float((moves / np.maximum(sizes, NEGLIGIBLE**2 * sizes.max() + TINY)).max()))
     xp = array_namespace(point)
     moves, sizes = xp.linalg.vector_norm(move, axis=0), xp.linalg.vector_norm(point, axis=0)

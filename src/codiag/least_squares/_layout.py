@@ -10,7 +10,7 @@ from itertools import accumulate
 import numpy as np
 from array_api_compat import device
 
-from codiag._arrays import Array, array_namespace
+from codiag._arrays import Array, array_namespace, is_complex, real_part, signs_of
 from codiag.least_squares._components import unit_components
 from codiag.problem import groups_of
 from codiag.tensors import FactoredTensor
@@ -21,7 +21,7 @@ class Layout:
     """Where the factors of components stand in one array of unknowns (D, k).
 
     `signs` stand for the weights of a symmetric tensor, whose factors carry only their size. Where only some modes
-    share a factor, that of another mode carries the sign.
+    share a factor, that of another mode carries the sign. Complex factors carry phases themselves.
     """
 
     shape: tuple[int, ...]
@@ -34,6 +34,8 @@ class Layout:
             return cls(components.shape, None, shared)
         xp = array_namespace(components.weights)
         ones = xp.ones_like(components.weights)
+        if is_complex(components.factors[0]):
+            return cls(components.shape, xp.ones_like(real_part(components.weights)))
         negative = components.weights < 0 if components.order % 2 == 0 else ones < 0
         return cls(components.shape, xp.where(negative, -ones, ones))
 
@@ -53,7 +55,9 @@ class Layout:
             return xp.concat(parts)
         unit = unit_components(components)
         share = xp.abs(unit.weights) ** (1 / components.order)
-        sign = xp.where(unit.weights < 0, -xp.ones_like(share), xp.ones_like(share))
+        sign = signs_of(unit.weights)
+        if self.signs is not None and is_complex(sign):
+            return unit.factors[0] * share * sign ** (1 / components.order)
         if self.signs is not None:
             return unit.factors[0] * share * (sign if components.order % 2 else 1)
         parts = [unit.factors[group[0]] * share for group in groups]

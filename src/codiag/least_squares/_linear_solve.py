@@ -13,7 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import is_numpy_array
 
-from codiag._arrays import Array, array_namespace, identity, moved, on_host, to_host
+from codiag._arrays import (
+    Array,
+    adjoint,
+    array_namespace,
+    conjugate,
+    identity,
+    moved,
+    on_host,
+    real_part,
+    squared_magnitudes,
+    to_host,
+)
 from codiag.least_squares._curvature import CurvatureLike
 from codiag.least_squares._tolerances import MOST_PRODUCTS, NEGLIGIBLE, ROUGHEST
 
@@ -106,9 +117,10 @@ def _ratio(numerator: Any, denominator: Any, active: Any) -> Any:
 
 
 def inner_product(left: Array, right: Array) -> Any:
-    """Return the inner product of two matrices, a float, or of each pair in two stacks, shape (n, 1, 1)."""
+    """Return the real inner product of two matrices, a float, or of each pair in two stacks, shape (n, 1, 1)."""
     xp = array_namespace(left)
-    return float(xp.sum(left * right)) if left.ndim == 2 else xp.sum(left * right, axis=(-2, -1), keepdims=True)
+    products = real_part(conjugate(left) * right)
+    return float(xp.sum(products)) if left.ndim == 2 else xp.sum(products, axis=(-2, -1), keepdims=True)
 
 
 def damped_step(
@@ -137,7 +149,8 @@ def damped_step(
     inside = _separated(curvature, gradient, damping)
     move = inside.to_whole(_solved(inside, damping, scale, max_products, least_accuracy))
     xp = array_namespace(move)
-    predicted = float(xp.sum(damping * curvature.scales * move * move) - xp.sum(move * gradient)) / 2
+    shifted = damping * curvature.scales * squared_magnitudes(move)
+    predicted = float(xp.sum(shifted) - xp.sum(real_part(conjugate(move) * gradient))) / 2
     return move, predicted
 
 
@@ -178,14 +191,14 @@ class _Equations(NamedTuple):
 def _orthonormalized(factor: Array) -> tuple[Array, Array]:
     r"""Return Q with orthonormal columns and R, :math:`A = Q R`.
 
-    If A is long and far from singular, they come from the eigenvalues of :math:`A^\top A`, which takes two products;
-    columns are then orthogonal to a relative error of at most 1e-10.
+    If A is long and far from singular, they come from the eigenvalues of :math:`A^{\mathsf H} A`, which takes two
+    products; columns are then orthogonal to a relative error of at most 1e-10.
     """
     if is_numpy_array(factor) and factor.shape[0] >= 4 * factor.shape[1]:
-        values, vectors = np.linalg.eigh(factor.T @ factor)
+        values, vectors = np.linalg.eigh(adjoint(factor) @ factor)
         if values[0] > NEGLIGIBLE * values[-1]:
             roots = np.sqrt(values)
-            return factor @ (vectors / roots), (vectors * roots).T
+            return factor @ (vectors / roots), adjoint(vectors * roots)
     basis, inner = array_namespace(factor).linalg.qr(factor)
     return basis, inner
 
@@ -211,7 +224,7 @@ def _separated(curvature: CurvatureLike, gradient: Array, damping: float) -> _Eq
         return xp.concat([basis @ part for basis, part in zip(bases, small.factors(move), strict=True)])
 
     point = xp.concat(inner)
-    inward = xp.concat([basis.T @ part for basis, part in zip(bases, layout.factors(gradient), strict=True)])
+    inward = xp.concat([adjoint(basis) @ part for basis, part in zip(bases, layout.factors(gradient), strict=True)])
     outside = curvature.preconditioner(damping)(gradient - outward(inward))
     if not on_host(gradient):
         point, inward = to_host(point), to_host(inward)

@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from codiag._arrays import array_namespace, to_host
+from codiag._arrays import array_namespace, is_complex, squared_magnitudes, to_host
 from codiag.least_squares._gauss_newton import is_exact
 from codiag.problem import Problem
 from codiag.tensors import Tensor
@@ -16,8 +16,8 @@ from codiag.tensors import Tensor
 LEVEL = 1e-3
 """Share of residuals of pure noise that do not pass for it."""
 
-TRACY_WIDOM_QUANTILE = 3.27
-"""The quantile 1 - LEVEL of the Tracy-Widom distribution of order one."""
+TRACY_WIDOM_QUANTILES = {False: 3.27, True: 1.31}
+"""The quantile 1 - LEVEL of the Tracy-Widom distribution of order one, and of order two if noise is complex."""
 
 NORMAL_QUANTILE = NormalDist().inv_cdf(1 - LEVEL)
 """The quantile 1 - LEVEL of the normal distribution."""
@@ -90,14 +90,17 @@ def _eigenvalue(tensor: Tensor, mode: int, n_left_out: int = 0) -> float:
 def _tracy_widom_excess(residual: Tensor, n_left_out: int) -> float:
     """Return the excess of a complete residual; slices of zeros, which hold no noise, are not counted."""
     xp, entries, axes = array_namespace(residual.reference), residual.to_dense(), range(residual.order)
-    energies = [xp.sum(entries**2, axis=tuple(other for other in axes if other != axis)) for axis in axes]
+    energies = [
+        xp.sum(squared_magnitudes(entries), axis=tuple(other for other in axes if other != axis)) for axis in axes
+    ]
     sizes = [max(int(np.count_nonzero(to_host(energy))), 1) for energy in energies]
     mode = int(np.argmax(sizes))
     n_rows, n_columns = sizes[mode], math.prod(sizes) / sizes[mode]
     if residual.symmetric:
         n_columns /= math.factorial(residual.order - 1)  # the others are repetitions
-    long, short = math.sqrt(max(n_columns - 1, 1)), math.sqrt(n_rows)
-    edge = (long + short) ** 2 + TRACY_WIDOM_QUANTILE * (long + short) * (1 / long + 1 / short) ** (1 / 3)
+    has_phases = is_complex(entries)
+    long, short = math.sqrt(max(n_columns - (0 if has_phases else 1), 1)), math.sqrt(n_rows)
+    edge = (long + short) ** 2 + TRACY_WIDOM_QUANTILES[has_phases] * (long + short) * (1 / long + 1 / short) ** (1 / 3)
     total = residual.squared_norm()
     value = _eigenvalue(residual, mode, n_left_out)
     return value * n_rows * n_columns / (total * edge) if total > 0 else 0.0
@@ -110,18 +113,21 @@ def largest_noise_term(problem: Problem, squared_distance: float) -> float:
     or if no degrees of freedom remain.
     """
     spare = problem.n_independent - problem.n_parameters
-    variances = largest_term_of_unit_noise(problem.tensor.shape, problem.groups) ** 2
+    variances = largest_term_of_unit_noise(problem.tensor.shape, problem.groups, problem.numbers_per_entry) ** 2
     if spare <= 1 or variances >= problem.n_independent:
         return 0.0
     return max(squared_distance, 0.0) / spare * variances
 
 
-def largest_term_of_unit_noise(shape: Sequence[int], groups: Sequence[tuple[int, ...]]) -> float:
+def largest_term_of_unit_noise(
+    shape: Sequence[int], groups: Sequence[tuple[int, ...]], numbers_per_entry: int = 1
+) -> float:
     r"""Return the weight that the largest rank-one term of noise of variance one exceeds in one of a thousand cases.
 
     The mean is at most :math:`\sum_g \sqrt{n_g d_g}`, where g runs over groups of :math:`n_g` modes of size :math:`d_g`
     that share a factor: a step of x by h moves :math:`x^{\otimes n}` by at most :math:`\sqrt n\, h`, so that the mean
     of the maximum is below that of :math:`\sqrt n\, g^\top x` (Sudakov and Fernique). It is exceeded by 3.7 in one of a
-    thousand cases. The noise is that before averaging over permutations of modes.
+    thousand cases. The noise is that before averaging over permutations of modes. A complex entry is two numbers of
+    variance one, and factors of size :math:`d_g` have :math:`2 d_g` real coordinates.
     """
-    return sum(math.sqrt(len(group) * shape[group[0]]) for group in groups) + CONCENTRATION
+    return sum(math.sqrt(numbers_per_entry * len(group) * shape[group[0]]) for group in groups) + CONCENTRATION

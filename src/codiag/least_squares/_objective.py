@@ -8,7 +8,19 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, double, epsilon, like, moved
+from codiag._arrays import (
+    Array,
+    array_namespace,
+    conjugate,
+    double,
+    epsilon,
+    is_complex,
+    like,
+    moved,
+    real_part,
+    signs_of,
+    squared_magnitudes,
+)
 from codiag.constraints import Constraint, ridge_strengths, solve_rows
 from codiag.least_squares._components import (
     hadamard_gram,
@@ -128,7 +140,8 @@ class LeastSquares:
         """Return the products of the tensor with factors that the gradient at a point needs."""
         layout, reference = self.layout, self.tensor.reference
         factors = layout.factors(point) if layout.signs is not None else layout.expanded(point)
-        factors = [moved(factor, reference) for factor in factors]  # the tensor may be in single precision
+        # The tensor may be in single precision.
+        factors = [moved(conjugate(factor), reference) for factor in factors]
         return Products(factors) if layout.signs is None else Products(factors * self.tensor.order, [0])
 
     def gradient_from(self, point: Array, products: Sequence[Array]) -> Array:
@@ -139,7 +152,7 @@ class LeastSquares:
     def distance_from(self, point: Array, products: Sequence[Array]) -> float:
         """Return the squared distance from the products of the tensor at the point, to rounding of the squared norm."""
         model = self.layout.components(point)
-        terms = double(moved(products[0], point) * model.factors[0] * model.weights)
+        terms = real_part(double(moved(products[0], point) * conjugate(model.factors[0] * model.weights)))
         return max(self.squared_norm - 2 * float(array_namespace(terms).sum(terms)) + model.squared_norm(), 0.0)
 
     def is_far(self, squared_distance: float) -> bool:
@@ -154,7 +167,7 @@ class LeastSquares:
 
     @cached_property
     def _is_double(self) -> bool:
-        return bool(self.tensor.reference.dtype == array_namespace(self.tensor.reference).float64)
+        return epsilon(self.tensor.reference) < ROUNDING
 
     def value_and_gradient(self, point: Array, *, far: bool = False) -> tuple[float, Array]:
         """Return the objective and its gradient, in one pass over the tensor or over its observed entries.
@@ -179,17 +192,21 @@ class LeastSquares:
         return distance / 2 + self._ridge(point), gradient
 
     def _ridge(self, point: Array) -> float:
-        return 0.0 if self._strengths is None else float(array_namespace(point).sum(self._strengths * point**2)) / 2
+        return 0.0 if self._strengths is None else self._squares(point) / 2
+
+    def _squares(self, point: Array) -> float:
+        return float(array_namespace(point).sum(self._strengths * squared_magnitudes(point)))
 
     def _gradient(self, point: Array, products: Sequence[Array]) -> Array:
         xp = array_namespace(point)
         layout, order = self.layout, self.tensor.order
         if layout.signs is None:
             factors = layout.expanded(point)
-            grams, pairs = [factor.T @ factor for factor in factors], zip(factors, products, strict=True)
+            grams = [factor.T @ conjugate(factor) for factor in factors]
+            pairs = zip(factors, products, strict=True)
             parts = [factor @ product_without(grams, [m]) - product for m, (factor, product) in enumerate(pairs)]
             return layout.folded(with_equal_scaling(factors, parts))
-        gram = (xp.matrix_transpose(point) @ point) ** (order - 1)
+        gram = (xp.matrix_transpose(point) @ conjugate(point)) ** (order - 1)
         return order * layout.signs * ((point * layout.signs) @ gram - products[0])
 
     def curvature(self, point: Array) -> CurvatureLike:
@@ -213,7 +230,9 @@ class LeastSquares:
         share = self.problem.data.mean_share
         missing = 1 - share / self.entries.largest_weight()
         n_needed = PER_UNKNOWN * self.problem.n_parameters * missing
-        return share if missing <= 0.5 and n_needed <= self.problem.n_observed else None
+        return (
+            share if missing <= 0.5 and n_needed <= self.problem.numbers_per_entry * self.problem.n_observed else None
+        )
 
     def step_curvature(self, point: Array) -> CurvatureLike:
         """Return the Gauss-Newton matrix for steps: its expectation if few entries are missing."""
@@ -262,8 +281,12 @@ class LeastSquares:
         """Return one for unknowns that constraints leave free to move against a gradient, zero for the others."""
         xp = array_namespace(point)
         factors, slopes = self.layout.factors(point + 0 * gradient), self.layout.factors(gradient)  # one or a stack
+        ones = [xp.ones_like(real_part(factor)) for factor in factors]
         triples = zip(self._of_factors, factors, slopes, strict=True)
-        return _stacked([xp.ones_like(factor) if rule is None else rule.free(factor, g) for rule, factor, g in triples])
+        return _stacked([
+            one if rule is None else real_part(rule.free(factor, slope))
+            for one, (rule, factor, slope) in zip(ones, triples, strict=True)
+        ])  # fmt: skip
 
     def tangent(self, point: Array, move: Array) -> Array:
         """Return the part of a move that is tangent to curved sets of factors."""
@@ -316,7 +339,7 @@ class LeastSquares:
         shape, reference = self.tensor.shape, self.tensor.reference
         totals = [(shape[group[0]], sum(strengths[mode] for mode in group)) for group in self.layout.groups]
         rows = np.concatenate([np.full((size, 1), strength) for size, strength in totals])
-        return like(rows, double(reference))
+        return like(rows, real_part(double(reference)))
 
     def solve_mode(self, factors: Sequence[Array], mode: int) -> Array:
         """Return the best factor of one mode for given factors of the others, under its constraint."""
@@ -333,13 +356,14 @@ class LeastSquares:
         """Return the best weights for given factors."""
         xp = array_namespace(factors[0])
         gram, product = self._equations(factors, 0)
-        outer = factors[0][:, :, None] * factors[0][:, None, :]
-        return solve_semidefinite(xp.sum(outer * gram, axis=0), xp.sum(factors[0] * product, axis=0))
+        others = conjugate(factors[0])
+        outer = others[:, :, None] * factors[0][:, None, :]
+        return solve_semidefinite(xp.sum(outer * gram, axis=0), xp.sum(others * product, axis=0))
 
     def _equations(self, factors: Sequence[Array], mode: int) -> tuple[Array, Array]:
         """Return the normal equations of the factor of a mode: one Gram matrix for all rows, or one for each."""
         if self.entries is None:
-            there = [moved(factor, self.tensor.reference) for factor in factors]
+            there = [moved(conjugate(factor), self.tensor.reference) for factor in factors]
             return hadamard_gram(factors, [mode]), moved(self.tensor.mttkrp(there, mode), factors[0])
         return self.entries.row_grams(factors, mode), self.entries.row_products(factors, mode)
 
@@ -366,7 +390,9 @@ class LeastSquares:
         for group in groups:
             components = merged_modes(components, group) if len(group) > 1 else components
         scale, ones = xp.abs(components.weights) ** (1 / components.order), xp.ones_like(components.weights)
-        total = xp.where(components.weights < 0, -ones, ones)
+        total = signs_of(components.weights)
+        if is_complex(components.factors[0]):
+            return self._feasible_phases(components.changed(lambda factor, _: factor * scale, total))
         of_mode: dict[int, Array] = {}
         for group in groups:
             factor = components.factors[group[0]] * scale
@@ -382,6 +408,20 @@ class LeastSquares:
         if self.problem.symmetric is True:
             return FactoredTensor(total if components.order % 2 == 0 else ones, factors, symmetric=True)
         return FactoredTensor(ones, factors, symmetric=False)
+
+    def _feasible_phases(self, components: FactoredTensor) -> FactoredTensor:
+        """Return complex components that satisfy the constraints, with weights of one.
+
+        The phases of weights go to the last factor that may take them.
+        """
+        ones = array_namespace(components.weights).ones_like(components.weights)
+        of_mode = dict(enumerate(self.project(components.factors)))
+        for group in reversed(self.problem.groups):
+            if self._allows_sign_change(group[0]):
+                of_mode |= dict.fromkeys(group, of_mode[group[0]] * components.weights ** (1 / len(group)))
+                break
+        factors = [of_mode[mode] for mode in range(components.order)]
+        return FactoredTensor(ones, factors, symmetric=self.problem.symmetric is True)
 
     def _allows_sign_change(self, mode: int) -> bool:
         constraint = self._constraints[mode]
@@ -407,9 +447,9 @@ def with_equal_scaling(factors: list[Array], gradients: list[Array]) -> list[Arr
     errors in these directions would not be corrected by any step.
     """
     xp = array_namespace(factors[0])
-    along = [xp.sum(factor * gradient, axis=0) for factor, gradient in zip(factors, gradients, strict=True)]
+    along = [xp.sum(conjugate(factor) * gradient, axis=0) for factor, gradient in zip(factors, gradients, strict=True)]
     mean = sum(along[1:], along[0]) / len(along)
-    squares = [xp.sum(factor**2, axis=0) for factor in factors]
+    squares = [xp.sum(squared_magnitudes(factor), axis=0) for factor in factors]
     return [
         gradient + factor * ((mean - derivative) / xp.where(square > 0, square, xp.ones_like(square)))
         for factor, gradient, derivative, square in zip(factors, gradients, along, squares, strict=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, like, to_host
+from codiag._arrays import Array, adjoint, array_namespace, conjugate, like, normal_draws, to_host
 from codiag.constraints import Constraint, Constraints
 from codiag.least_squares._components import hadamard_gram, unit_columns
 from codiag.least_squares._tolerances import BRIEF_SWEEPS
@@ -45,9 +45,9 @@ def split_columns(columns: Array, sizes: Sequence[int]) -> list[Array]:
     rest = xp.reshape(xp.matrix_transpose(columns), (n, sizes[0], -1))
     factors = []
     for size in sizes[1:]:
-        leading = xp.linalg.eigh(rest @ xp.matrix_transpose(rest))[1][:, :, -1]
+        leading = xp.linalg.eigh(rest @ adjoint(rest))[1][:, :, -1]
         factors.append(xp.matrix_transpose(leading))
-        rest = xp.reshape((leading[:, None, :] @ rest)[:, 0, :], (n, size, -1))
+        rest = xp.reshape((conjugate(leading)[:, None, :] @ rest)[:, 0, :], (n, size, -1))
     last = xp.matrix_transpose(rest[:, :, 0])
     return [*factors, unit_columns(last)[0]]
 
@@ -105,10 +105,10 @@ def _candidates(tensor: Tensor) -> FactoredTensor:
     xp = array_namespace(tensor.reference)
     first = tensor.leading_eigenpairs(0, N_CANDIDATES)[1]
     if tensor.symmetric:
-        drawn = np.random.default_rng(0).standard_normal((tensor.shape[0], N_CANDIDATES))
+        drawn = normal_draws(np.random.default_rng(0), (tensor.shape[0], N_CANDIDATES), tensor.reference)
         random = like(drawn / np.linalg.norm(drawn, axis=0), tensor.reference)
         return _power_iterations(tensor, [xp.concat([first, random], axis=1)] * tensor.order)
-    rest = tensor.compress(first, *[None] * (tensor.order - 1)).to_dense()
+    rest = tensor.compress(conjugate(first), *[None] * (tensor.order - 1)).to_dense()
     columns = xp.matrix_transpose(xp.reshape(rest, (first.shape[1], -1)))
     return _power_iterations(tensor, [first, *split_columns(columns, tensor.shape[1:])])
 
@@ -138,15 +138,17 @@ def _power_iterations(
     factors, rules = list(factors), one_sided or (None,) * tensor.order
     for _ in range(BRIEF_SWEEPS):
         if tensor.symmetric and not one_sided:
-            image = tensor.mttkrp(factors, 0)
-            along = xp.sum(image * factors[0], axis=0)
+            others = [conjugate(factor) for factor in factors]
+            image = tensor.mttkrp(others, 0)
+            along = xp.sum(image * others[0], axis=0)
             shifted = image + along * factors[0] / 2  # plain iterations may oscillate (Kolda and Mayo, 2011)
             factors = [unit_columns(shifted)[0]] * tensor.order
             continue
         for mode in range(tensor.order):
-            image, rule = tensor.mttkrp(factors, mode), rules[mode]
+            image, rule = tensor.mttkrp([conjugate(factor) for factor in factors], mode), rules[mode]
             factors[mode] = unit_columns(image if rule is None else rule.project(image))[0]
-    weights = xp.sum(tensor.mttkrp(factors, 0) * factors[0], axis=0)
+    others = [conjugate(factor) for factor in factors]
+    weights = xp.sum(tensor.mttkrp(others, 0) * others[0], axis=0)
     if one_sided:
         weights = xp.where(weights > 0, weights, 0 * weights)
     return FactoredTensor(weights, factors, symmetric=tensor.symmetric and not one_sided)

@@ -9,12 +9,14 @@ with the factors, so that both are exact to rounding of the residual.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
 
+from codiag._arrays import adjoint, conjugate, is_complex, squared_magnitudes
 from codiag.least_squares._layout import Layout
 from codiag.least_squares._linear_solve import DIRECT_UNKNOWNS, conjugate_gradients
 from codiag.least_squares._tolerances import ROUNDING, TINY
@@ -25,7 +27,7 @@ class HostSteps:
 
     Parameters
     ----------
-    entries : numpy.ndarray of float64
+    entries : numpy.ndarray of float64 or complex128
     layout : Layout
         All modes have a factor of their own, or all share one.
     ridge : float
@@ -45,7 +47,7 @@ class HostSteps:
         share: float = 1.0,
     ) -> None:
         weighted = entries if weights is None else weights * entries
-        self.layout, self.ridge, self.total = layout, ridge, float(np.vdot(entries, weighted))
+        self.layout, self.ridge, self.total = layout, ridge, _inner_product(entries, weighted)
         self._share = share
         self._order, self._signs = entries.ndim, layout.signs
         # The longest mode comes first: what is left once it is contracted is smallest.
@@ -70,10 +72,11 @@ class HostSteps:
         np.subtract(self._side, left, out=left)
         if self._roots is not None:
             left *= self._roots
-        value = float(np.vdot(left, left)) / 2
+        value = _inner_product(left, left) / 2
         if self._roots is not None:
             left *= self._roots
         slope = np.empty_like(point)
+        factors, rest = [conjugate(factor) for factor in factors], conjugate(rest)
         if signs is not None:
             np.multiply(left @ rest, -self._order * signs, out=slope)
         else:
@@ -83,16 +86,16 @@ class HostSteps:
                 slope[self._rows[self._modes[place]]] = -_contracted(inner, factors, place)
             self._remove_scaling(point, slope)
         if self.ridge > 0:
-            value += self.ridge * float(np.vdot(point, point)) / 2
+            value += self.ridge * _inner_product(point, point) / 2
             slope += self.ridge * point
         return value, slope
 
     def _remove_scaling(self, point: np.ndarray, slope: np.ndarray) -> None:
         """Make derivatives along the columns of a component equal in all modes, as they are but for rounding."""
-        both = point * slope
+        both = conjugate(point) * slope
         starts = [rows.start for rows in self._rows]
         along = np.add.reduceat(both, starts, axis=0)
-        squares = np.add.reduceat(point * point, starts, axis=0)
+        squares = np.add.reduceat(squared_magnitudes(point), starts, axis=0)
         share = (along.mean(axis=0) - along) / np.where(squares > 0, squares, 1.0)
         for rows, own in zip(self._rows, share, strict=True):
             slope[rows] += point[rows] * own
@@ -146,7 +149,7 @@ class Equations:
         """Return the damped step of the unknowns that are free, and the decrease that it promises."""
         slope = slope if self._free is None else slope * self._free
         turned = [
-            slope[part] if basis is None else basis.T @ slope[part]
+            slope[part] if basis is None else adjoint(basis) @ slope[part]
             for part, basis in zip(self._rows, self._bases, strict=True)
         ]
         inside = self._solved(turned, damping, total, max_products)
@@ -159,8 +162,8 @@ class Equations:
             else:
                 outside = (slope[part] - basis @ turned[place]) @ inverse[place]
                 np.subtract(basis @ inside[place], outside, out=move[part])
-            promised += damping * float(np.vdot(move[part] * self._scales[place], move[part]))
-        return move, (promised - float(np.vdot(move, slope))) / 2
+            promised += damping * _inner_product(move[part] * self._scales[place], move[part])
+        return move, (promised - _inner_product(move, slope)) / 2
 
     def _damped(self, damping: float) -> np.ndarray:
         """Return the blocks within factors, damped, (n, k, k)."""
@@ -197,27 +200,28 @@ class Equations:
         matrix = self._matrix.copy()
         matrix.reshape(-1)[:: matrix.shape[0] + 1] += added
         # The lower triangle in the order of C is the upper one in that of Fortran: nothing is copied.
-        factor, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
-        if failed == 0:
-            return np.asarray(lapack.dpotrs(factor, right, lower=0)[0])
-        matrix = np.tril(self._matrix) + np.tril(self._matrix, -1).T
+        factorize, solve, solve_any = _routines(("potrf", "potrs", "gesv"), matrix)
+        factor, failed = factorize(matrix.T, lower=0, clean=0, overwrite_a=1)
+        if failed == 0:  # transposed is conjugated
+            return np.asarray(conjugate(solve(factor, conjugate(right), lower=0)[0]))
+        matrix = np.tril(self._matrix) + adjoint(np.tril(self._matrix, -1))
         matrix.reshape(-1)[:: matrix.shape[0] + 1] += added
-        return np.asarray(lapack.dgesv(matrix, right)[2])
+        return np.asarray(solve_any(matrix, right)[2])
 
     def _lower_matrix(self, sizes: list[int]) -> np.ndarray:
         """Return the lower triangle of the matrix; unknowns are numbered row by row."""
         rank, ends = self.point.shape[1], np.cumsum([0, *sizes]).tolist()
-        matrix = np.zeros((ends[-1], rank, ends[-1], rank))
+        matrix = np.zeros((ends[-1], rank, ends[-1], rank), self.point.dtype)
         for m, left in enumerate(self._inner):
             for n, right in enumerate(self._inner[: m + 1]):
                 block = matrix[ends[m] : ends[m + 1], :, ends[n] : ends[n + 1], :]
                 cross = self._cross[m, n]
                 if m != n or cross.any():
-                    # (a, i), (b, j): cross_ij A_m[a, j] A_n[b, i]
-                    np.multiply(left[:, None, None, :], right.T[:, :, None] * cross[:, None, :], out=block)
+                    # (a, i), (b, j): cross_ji A_m[a, j] conj(A_n[b, i])
+                    np.multiply(left[:, None, None, :], adjoint(right)[:, :, None] * cross.T[:, None, :], out=block)
                 if m == n:
                     places = np.arange(ends[m], ends[m + 1])
-                    matrix[places, :, places, :] += self._own[m]
+                    matrix[places, :, places, :] += self._own[m].T
         return matrix.reshape(ends[-1] * rank, -1)
 
     def _iteratively(
@@ -226,12 +230,13 @@ class Equations:
         """Solve the equations inside by conjugate gradients; short factors are padded with rows of zeros."""
         shape = (len(slopes), max(sizes), self.point.shape[1])
         inner, right = _padded(self._inner, shape), -_padded(slopes, shape)
+        others = conjugate(inner)
         allowed = None if self._free is None else _padded([self._free[rows] for rows in self._rows], shape)
         shift = damping * self._scales[:, None, :]
         inverse = np.linalg.inv(self._damped(damping))
 
         def multiply(move: np.ndarray) -> np.ndarray:
-            mixed = (self._cross * (move.transpose(0, 2, 1) @ inner)).sum(axis=1)
+            mixed = (self._cross * (move.transpose(0, 2, 1) @ others)).sum(axis=1)
             image = move @ self._own + inner @ mixed + shift * move
             return image if allowed is None else allowed * image
 
@@ -247,7 +252,7 @@ class Equations:
 
 def _padded(parts: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
     """Return a stack of matrices, with rows of zeros below short ones."""
-    stack = np.zeros(shape)
+    stack = np.zeros(shape, parts[0].dtype)
     for place, part in enumerate(parts):
         stack[place, : part.shape[0]] = part
     return stack
@@ -259,18 +264,18 @@ def _turned(entries: np.ndarray, first: int) -> np.ndarray:
 
 
 def _inner_product(left: np.ndarray, right: np.ndarray) -> float:
-    return float(np.vdot(left, right))
+    return float(np.vdot(left, right).real)
 
 
 def _blocks(inner: Sequence[np.ndarray], signs: np.ndarray | None, order: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the blocks of the matrix within factors (n, k, k) and between them (n, n, k, k)."""
     if signs is not None:
-        gram, both = inner[0].T @ inner[0], np.outer(signs, signs)
+        gram, both = inner[0].T @ conjugate(inner[0]), np.outer(signs, signs)
         own = order * both * gram ** (order - 1)
         return own[None], (order * (order - 1) * both * gram ** (order - 2))[None, None]
-    grams = [factor.T @ factor for factor in inner]
+    grams = [factor.T @ conjugate(factor) for factor in inner]
     n, rank = len(grams), grams[0].shape[0]
-    own, cross = np.empty((n, rank, rank)), np.zeros((n, n, rank, rank))
+    own, cross = np.empty((n, rank, rank), grams[0].dtype), np.zeros((n, n, rank, rank), grams[0].dtype)
     for m in range(n):
         own[m] = math.prod(grams[mode] for mode in range(n) if mode != m)
         for other in range(m):
@@ -280,10 +285,17 @@ def _blocks(inner: Sequence[np.ndarray], signs: np.ndarray | None, order: int) -
 
 def _orthonormal(factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return an orthonormal basis of the columns, and their coordinates in it."""
-    reflections, scales, _, _ = lapack.dgeqrf(factor)
+    triangularize, form = _routines(("geqrf", "ungqr" if is_complex(factor) else "orgqr"), factor)
+    reflections, scales, _, _ = triangularize(factor)
     rank = factor.shape[1]
     inner = np.triu(reflections[:rank])
-    return lapack.dorgqr(reflections, scales, overwrite_a=1)[0], inner
+    return form(reflections, scales, overwrite_a=1)[0], inner
+
+
+def _routines(names: Sequence[str], matrix: np.ndarray) -> list[Callable[..., Any]]:
+    """Return routines of LAPACK for a matrix in double precision, real or complex."""
+    kind = "z" if is_complex(matrix) else "d"
+    return [getattr(lapack, kind + name) for name in names]
 
 
 def _khatri_rao(factors: Sequence[np.ndarray]) -> np.ndarray:

@@ -65,7 +65,7 @@ class ALS(Method):
     True
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset({"constraints", "observed", "partial symmetry"})
+    supports: ClassVar[frozenset[str]] = frozenset({"complex numbers", "constraints", "observed", "partial symmetry"})
 
     init: Init = "random"
     orthogonalize: int = 0

@@ -95,7 +95,9 @@ class Auto(Method):
     True
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset({"constraints", "loss", "observed", "partial symmetry"})
+    supports: ClassVar[frozenset[str]] = frozenset(
+        {"complex numbers", "constraints", "loss", "observed", "partial symmetry"}
+    )
 
     starts: Sequence[Start] | None = None
     max_starts: int = 8

@@ -103,6 +103,11 @@ class JointMethod(Method):
         together = not self.orthogonal  # a mode has no more orthonormal columns than its size
         if self.plug_in == "optimal" and problem.tensor.order > 3:
             return "tensor must be of order 3 for plug_in='optimal', since one mode is projected; use plug_in=True"
+        if self.plug_in == "optimal" and problem.numbers_per_entry > 1:
+            name = type(self).__name__
+            return (
+                f"{name}(plug_in='optimal') cannot take complex numbers into account; use ALS or NLS, or plug_in=True"
+            )
         return super().refusal(problem) or roles_refusal(problem, type(self).__name__, together=together)
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
@@ -332,6 +337,8 @@ class NOJD(JointMethod):
     >>> codiag.factor_error(fit, (a, b, c)) < 1e-8
     True
     """
+
+    supports: ClassVar[frozenset[str]] = frozenset({"complex numbers"})
 
     orthogonal: ClassVar[bool] = False
 

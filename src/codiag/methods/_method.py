@@ -10,10 +10,13 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from codiag._arrays import like, to_host
-from codiag._checks import FormerAttributes, as_real_array
+from codiag._checks import FormerAttributes, as_number_array
 from codiag.least_squares import merged_modes, random_components
 from codiag.problem import Estimate, Problem
 from codiag.tensors import FactoredTensor, components_of
+
+COMPLEX = "complex numbers"
+"""The feature of problems whose entries are complex."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,8 +29,8 @@ class Method(FormerAttributes, ABC):
     Attributes
     ----------
     supports : frozenset of str
-        Features of a problem that are taken into account: of "constraints", "observed" (missing entries and weights)
-        and "partial symmetry" (modes some of which share a factor).
+        Features of a problem that are taken into account: of "constraints", "observed" (missing entries and weights),
+        "partial symmetry" (modes some of which share a factor) and "complex numbers".
     needs_orthogonal : bool
         Whether the factors must be orthogonal, or made so by the problem's second moment.
 
@@ -123,7 +126,8 @@ class Method(FormerAttributes, ABC):
         >>> NLS().refusal(problem) is None, OJD().refusal(problem) is None
         (True, False)
         """
-        unsupported = sorted(problem.required_features - self.supports)
+        required = problem.required_features | ({COMPLEX} if problem.numbers_per_entry > 1 else set())
+        unsupported = sorted(required - self.supports)
         if not unsupported:
             return None
         name, what = type(self).__name__, " and ".join(unsupported)
@@ -212,5 +216,5 @@ def _components(init: Init) -> tuple[np.ndarray | None, list[np.ndarray]]:
         hint = "; did you forget the parentheses?" if isinstance(init, type) else ""
         wanted = "'random', a method, a fit or a pair (weights, factors)"
         raise TypeError(f"init must be {wanted}; got {init!r}{hint}") from None
-    given = [to_host(as_real_array(factor, "init", "use its real part")) for factor in factors]
-    return None if weights is None else to_host(as_real_array(weights, "init", "use its real part")), given
+    given = [to_host(as_number_array(factor, "init")) for factor in factors]
+    return None if weights is None else to_host(as_number_array(weights, "init")), given

@@ -61,7 +61,7 @@ class NLS(Method):
     True
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset({"constraints", "observed", "partial symmetry"})
+    supports: ClassVar[frozenset[str]] = frozenset({"complex numbers", "constraints", "observed", "partial symmetry"})
 
     init: Init = "random"
     n_starts: int = 1

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codiag._arrays import TensorLike, like, to_host
+from codiag._arrays import TensorLike, double, like, squared_magnitudes, to_host
 from codiag.least_squares import unit_components
 from codiag.problem import Problem
 from codiag.tensors import DenseTensor, FactoredTensor
@@ -71,13 +71,13 @@ def core_consistency(fit: Factorization, tensor: TensorLike) -> float:
 def consistency_of(components: FactoredTensor, problem: Problem) -> float:
     """Return the core consistency of components with the tensor of a problem, missing entries filled."""
     components = unit_components(components)
-    factors = [to_host(factor).astype(np.float64) for factor in components.factors]
+    factors = [double(to_host(factor)) for factor in components.factors]
     factors[0] = factors[0] * to_host(components.weights)
     tensor = problem.tensor
     if problem.entries is not None:
         entries = np.where(problem.observed_mask(), to_host(tensor.to_dense()), to_host(components.to_dense()))
         tensor = DenseTensor.of(entries, symmetric=False)
     bases = [like(np.linalg.pinv(factor).T, tensor.reference) for factor in factors]
-    core = to_host(tensor.without_symmetry().compress(*bases).to_dense()).astype(np.float64)
+    core = double(to_host(tensor.without_symmetry().compress(*bases).to_dense()))
     core[(np.arange(components.rank),) * components.order] -= 1
-    return float(100 * (1 - np.sum(core**2) / components.rank))
+    return float(100 * (1 - np.sum(squared_magnitudes(core)) / components.rank))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from codiag._arrays import Array, to_host
-from codiag._checks import as_finite, as_real_array
+from codiag._arrays import Array, double, is_complex, squared_magnitudes, to_host
+from codiag._checks import as_finite, as_number_array
 from codiag.tensors import components_of, n_axes
 
 Factors = Any
@@ -26,7 +26,7 @@ class Matching:
     permutation : array of shape (k,)
         Estimated component ``permutation[i]`` is matched to the true component i.
     signs : array of shape (n_modes, k)
-        The signs by which the matched factors are multiplied.
+        The signs, or phases of complex factors, by which the matched factors are multiplied.
     factors : tuple of arrays of shape (d, k)
         The estimated factors, unit columns, in the order and with the signs of the true ones.
 
@@ -77,10 +77,10 @@ def match_components(estimate: Factors, truth: Factors) -> Matching:
     """
     estimates, truths = _compared(estimate, truth)
     _check_shapes(estimates, truths)
-    cosines = np.stack([true.T @ estimated for estimated, true in zip(estimates, truths, strict=True)])
+    cosines = np.stack([true.conj().T @ estimated for estimated, true in zip(estimates, truths, strict=True)])
     _, permutation = scipy.optimize.linear_sum_assignment(-np.prod(np.abs(cosines), axis=0))
     chosen = cosines[:, np.arange(permutation.size), permutation]
-    signs = np.where(chosen < 0, -1.0, 1.0)
+    signs = _aligning(chosen)
     factors = tuple(factor[:, permutation] * sign for factor, sign in zip(estimates, signs, strict=True))
     return Matching(permutation, signs, factors)
 
@@ -185,7 +185,7 @@ def minimum_distance(unmixing: Array, mixing: Array) -> float:
     >>> minimum_distance(-3 * np.linalg.inv(mixing)[::-1], mixing)
     0.0
     """
-    squares = _gain(unmixing, mixing) ** 2
+    squares = squared_magnitudes(_gain(unmixing, mixing))
     k = squares.shape[0]
     if k == 1:
         return 0.0
@@ -243,10 +243,19 @@ def amari_index(unmixing: Array, mixing: Array) -> float:
     return float(np.mean(excess) / (k - 1))
 
 
+def _aligning(cosines: np.ndarray) -> np.ndarray:
+    """Return the signs, or phases of complex numbers, that turn cosines to positive numbers."""
+    if not np.iscomplexobj(cosines):
+        return np.where(cosines < 0, -1.0, 1.0)
+    sizes = np.abs(cosines)
+    phases: np.ndarray = np.where(sizes > 0, cosines.conj() / np.where(sizes > 0, sizes, 1), 1)
+    return phases
+
+
 def _nearest_distances(estimate: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    cosines = truth.T @ estimate
+    cosines = truth.conj().T @ estimate
     nearest = np.argmax(np.abs(cosines), axis=1)
-    signs = np.where(cosines[np.arange(nearest.size), nearest] < 0, -1.0, 1.0)
+    signs = _aligning(cosines[np.arange(nearest.size), nearest])
     return np.linalg.norm(estimate[:, nearest] * signs - truth, axis=0)
 
 
@@ -262,8 +271,7 @@ def _compared(estimate: Factors, truth: Factors) -> tuple[list[np.ndarray], list
 
 
 def _on_host(factors: Factors, name: str) -> list[np.ndarray]:
-    raw = [as_real_array(array, name, "compare real and imaginary parts separately") for array in _modes(factors)]
-    return [to_host(array).astype(np.float64) for array in raw]
+    return [double(to_host(as_number_array(array, name))) for array in _modes(factors)]
 
 
 def unit_factors(factors: Factors, name: str) -> list[np.ndarray]:
@@ -283,14 +291,23 @@ def _unit(arrays: list[np.ndarray], name: str) -> list[np.ndarray]:
         if not np.all(np.isfinite(array)):
             raise ValueError(f"{name} must be finite; it holds NaN or infinite entries")
     # Scaling by a power of two prevents overflow of squares and is exact.
-    arrays = [np.ldexp(array, -int(np.frexp(np.max(np.abs(array)))[1])) for array in arrays]
+    arrays = [_shifted(array, -int(np.frexp(np.max(np.abs(array)))[1])) for array in arrays]
     norms = [np.linalg.norm(array, axis=0) for array in arrays]
     return [array / np.where(norm > 0, norm, 1) for array, norm in zip(arrays, norms, strict=True)]
 
 
+def _shifted(array: np.ndarray, exponent: int) -> np.ndarray:
+    """Return an array multiplied by a power of two, which may be out of range itself."""
+    if not is_complex(array):
+        return np.ldexp(array, exponent)
+    shifted: np.ndarray = np.ldexp(array.real, exponent) + 1j * np.ldexp(array.imag, exponent)
+    return shifted
+
+
 def _modes(factors: Factors) -> Sequence[Array]:
     if hasattr(factors, "right_factor"):  # a Diagonalization
-        return [factors.factor] if factors.symmetric else [factors.factor, factors.right_factor]
+        is_one_sided = factors.symmetric or factors.hermitian
+        return [factors.factor] if is_one_sided else [factors.factor, factors.right_factor]
     components = components_of(factors)
     if components is not None:
         return components[1]
@@ -316,7 +333,8 @@ def _check_shapes(estimates: list[np.ndarray], truths: list[np.ndarray]) -> None
 
 def _gain(unmixing: Array, mixing: Array) -> np.ndarray:
     """Return the product W A, which is the identity up to order and scales if the sources are separated."""
-    left, right = as_finite("unmixing", unmixing, (None, None)), as_finite("mixing", mixing, (None, None))
+    left = as_finite("unmixing", unmixing, (None, None), allow_complex=True)
+    right = as_finite("mixing", mixing, (None, None), allow_complex=True)
     if left.shape != right.shape[::-1]:
         raise ValueError(
             f"unmixing must have shape {right.shape[::-1]}, that of the mixing transposed; got {left.shape}. Pass "

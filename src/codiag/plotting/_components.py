@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag._arrays import to_host
+from codiag._arrays import is_complex, to_host
 from codiag._checks import as_number
 from codiag.plotting._modes import different_modes, draw_along, is_line, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._style import INK, color_of, grid_of_axes, plain, shown, tell_without_font
@@ -38,7 +38,8 @@ def components(
 
     Modes whose indices have an order are lines: labels that are dates or numbers, and rows without labels if neighbors
     resemble each other. Others are bars: labels that are text, and rows that are merely numbered. A pair of modes that
-    are the two sides of an image is shown as the image :math:`b_i c_i^\top`.
+    are the two sides of an image is shown as the image :math:`b_i c_i^\top`. Of complex factors the magnitudes are
+    drawn.
 
     Parameters
     ----------
@@ -113,6 +114,7 @@ def _columns(fit: Factorization, spatial: Sequence[int] | None) -> list[tuple[in
 
 def _draw_mode(column: Any, fit: Factorization, labels: Labels, mode: int, *, bands: bool) -> None:
     factor, index = to_host(fit.factors[mode]), labels.values[mode]
+    factor = np.abs(factor) if is_complex(factor) else factor
     errors = NORMAL * fit.entry_standard_errors[mode] if bands else np.zeros_like(factor)
     rows = factor[:, : column.size]
     # Bands much wider than the values would flatten these, so bands may leave the panel.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._arrays import Array, like, to_host
+from codiag._arrays import Array, is_complex, like, to_host
 from codiag.constraints import Constraint, Constraints, NonNegative
 from codiag.losses import Loss
 from codiag.problem._observed import ObservedTensor
@@ -49,6 +49,20 @@ def check_loss(loss: Loss | None, data: ObservedTensor, constraints: Constraints
     values = values if cells.weights is None else values[to_host(cells.weights) > 0]
     least, largest = float(np.min(values, initial=np.inf)), float(np.max(values, initial=-np.inf))
     loss.check(min(least, 0.0) if cells.has_zeros else least, max(largest, 0.0) if cells.has_zeros else largest)
+
+
+def check_complex(loss: Loss | None, data: ObservedTensor, constraints: Constraints) -> None:
+    """Raise if a complex tensor has a loss, or constraints that order numbers."""
+    if not is_complex(data.tensor.reference):
+        if any(is_complex(getattr(rule, "factor", np.zeros(0))) for rule in constraints or ()):
+            raise ValueError("constraints must fix real factors of a real tensor; got a complex factor")
+        return
+    parts = "Factorize real and imaginary parts as one more mode of size two, or absolute values"
+    if loss is not None:
+        raise ValueError(f"loss must be None, least squares, for a complex tensor; got {loss!r}. {parts}")
+    refused = [rule for rule in constraints or () if rule is not None and not rule.allows_complex]
+    if refused:
+        raise ValueError(f"constraints of a complex tensor must be Fixed or Ridge; got {refused[0]!r}. {parts}")
 
 
 def _is_nonnegative(rule: Constraint | None) -> bool:

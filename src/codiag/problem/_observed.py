@@ -38,7 +38,7 @@ def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
             raw = _zeroed(raw, given > 0)
     if observed is None and is_large(raw.shape):
         return raw, None
-    if not xp.isdtype(raw.dtype, "real floating") or not bool(xp.isnan(xp.sum(raw))):
+    if not xp.isdtype(raw.dtype, ("real floating", "complex floating")) or not bool(xp.isnan(xp.sum(raw))):
         return raw, observed
     return _without_nan(raw, observed)
 

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_dask_array
 
-from codiag._arrays import Array, TensorLike, to_host
+from codiag._arrays import Array, TensorLike, is_complex, to_host
 from codiag._checks import FormerAttributes, as_rank, as_real_array
 from codiag.constraints import Constraint, Constraints, ConstraintsLike, as_constraints, check_constraints
 from codiag.labels import Labels, read_labelled
 from codiag.losses import Loss, as_loss
-from codiag.problem._loss import check_loss, implied_constraints
+from codiag.problem._loss import check_complex, check_loss, implied_constraints
 from codiag.problem._observed import ObservedTensor, after_first_look, without_missing
 from codiag.problem._symmetry import (
     Symmetry,
@@ -179,6 +179,7 @@ class Problem(FormerAttributes):
         if weights is not None and not is_dask_array(weights) and not _has_any(weights):
             raise ValueError("observed must be finite, not negative, and not all zero")
         self.__dict__.update(checked_fields)
+        check_complex(scatter, self.data, self.constraints)
         check_loss(scatter, self.data, self.constraints)
         self.__dict__["rank"] = 0 if rank is None else self._checked_rank(rank)
 
@@ -664,7 +665,7 @@ class Problem(FormerAttributes):
 
     @property
     def n_independent(self) -> int:
-        """Number of observed entries, those that symmetry makes equal counted once.
+        """Number of observed real numbers, those that symmetry makes equal counted once.
 
         See Also
         --------
@@ -677,11 +678,24 @@ class Problem(FormerAttributes):
         >>> codiag.Problem(np.ones((3, 3, 3)), 1).n_independent
         10
         """
-        return self.data.n_independent
+        return self.numbers_per_entry * self.data.n_independent
+
+    @property
+    def numbers_per_entry(self) -> int:
+        """Real numbers that an entry holds: two if entries are complex, else one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 4, 5)) * 1j, 2).numbers_per_entry
+        2
+        """
+        return 2 if is_complex(self.tensor.reference) else 1
 
     @property
     def n_parameters(self) -> int:
-        """Number of independent parameters of the components.
+        """Number of independent real parameters of the components.
 
         See Also
         --------
@@ -694,7 +708,7 @@ class Problem(FormerAttributes):
         >>> codiag.Problem(np.ones((3, 4, 5)), 2).n_parameters
         20
         """
-        return n_parameters(self.tensor.shape, self.groups, self.rank)
+        return self.numbers_per_entry * n_parameters(self.tensor.shape, self.groups, self.rank)
 
 
 def as_problem(tensor: Any, rank: Any, **stated: Any) -> Problem:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from codiag._arrays import (
     Array,
+    adjoint,
     array_namespace,
+    conjugate,
     double,
     fits_block,
     identity,
@@ -128,7 +130,7 @@ class Sides:
 
     def products(self, factors: Sequence[Array]) -> list[Array]:
         """Return the products of the tensor with factors, in double precision, for every mode that has a side."""
-        inside, products = _lowered(factors, self.bases), []
+        inside, products = _lowered(factors, [None if basis is None else conjugate(basis) for basis in self.bases]), []
         for mode, side in enumerate(self.tensors):
             mixed = [factors[other] if other == mode else factor for other, factor in enumerate(inside)]
             products.append(side.mttkrp(mixed, mode))
@@ -144,7 +146,7 @@ def _inside(factor: Array, basis: Array | None) -> Array:
     if basis is None:
         return factor
     basis = double(basis)
-    return array_namespace(basis).matrix_transpose(basis) @ moved(factor, basis)
+    return adjoint(basis) @ moved(factor, basis)
 
 
 def reduce(problem: Problem, rng: np.random.Generator, *, including: Sequence[Array] | None = None) -> Reduction:
@@ -208,11 +210,12 @@ def with_sides(problem: Problem, tensor: Tensor, bases: tuple[Array | None, ...]
     n_entries = sum(math.prod(sizes) // sizes[mode] * tensor.shape[mode] for mode in modes)
     if not fits_block(n_entries) and n_entries > SIDES * tensor.n_stored:
         return compressed(problem, tensor, bases)
-    requests = [Core(tuple(None if other == mode else basis for other, basis in enumerate(bases))) for mode in modes]
+    turned = _conjugates(bases)
+    requests = [Core(tuple(None if other == mode else basis for other, basis in enumerate(turned))) for mode in modes]
     sides = Sides(bases, tuple(side.as_double() for side in tensor.read(*requests)))
     core = sides.tensors[0]
     if bases[0] is not None:
-        entries = core.compress(double(bases[0]), *[None] * (tensor.order - 1)).to_dense()
+        entries = core.compress(double(conjugate(bases[0])), *[None] * (tensor.order - 1)).to_dense()
         core = DenseTensor.of(entries, symmetric=tensor.symmetric)
     return Reduction(problem.with_tensor(_as_core(core, max(core.shape))), bases, home_of(problem), sides=sides)
 
@@ -241,7 +244,7 @@ def range_bases(problem: Problem, rng: np.random.Generator) -> list[Array]:
 
 def compressed(problem: Problem, tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
     """Return the tensor in the coordinates of bases."""
-    core = tensor.compress(*bases)
+    core = tensor.compress(*_conjugates(bases))
     return Reduction(problem.with_tensor(_as_core(core, max(core.shape))), bases, home_of(problem))
 
 
@@ -252,7 +255,14 @@ def home_of(problem: Problem) -> Array:
     """
     exact = double(problem.tensor.reference)
     is_far = not on_host(exact) and problem.rank**2 * sum(problem.tensor.shape) <= HOME_WORK
-    return np.zeros(0) if is_far else exact
+    return to_host(exact) if is_far else exact
+
+
+def _conjugates(bases: Iterable[Array | None]) -> tuple[Array | None, ...]:
+    """Return the conjugates of bases, by whose transposes a tensor is multiplied; the same array for the same one."""
+    known: dict[int, Array] = {}
+    given = list(bases)
+    return tuple(None if basis is None else known.setdefault(id(basis), conjugate(basis)) for basis in given)
 
 
 def _as_core(tensor: Tensor, rank: int) -> DenseTensor:
@@ -270,12 +280,12 @@ def _dominant_bases(tensor: DenseTensor, rank: int) -> tuple[Array | None, ...]:
     tensor: then each unfolding is that of the tensor compressed by the bases before.
     """
     bases = _by_mode(lambda mode: _dominant_basis(tensor, mode, rank), tensor)
-    if tensor.symmetric or tensor.compress(*bases).squared_norm() > tensor.squared_norm() / 2:
+    if tensor.symmetric or tensor.compress(*_conjugates(bases)).squared_norm() > tensor.squared_norm() / 2:
         return bases
     rest, chain = tensor, list[Array | None]()
     for mode in range(tensor.order):
         chain.append(_dominant_basis(rest, mode, rank))
-        rest = rest.compress(*(chain[mode] if other == mode else None for other in range(tensor.order)))
+        rest = rest.compress(*_conjugates(chain[mode] if other == mode else None for other in range(tensor.order)))
     return tuple(chain)
 
 
@@ -288,8 +298,10 @@ def _dominant_basis(tensor: Tensor, mode: int, rank: int) -> Array | None:
     if side.shape[0] > side.shape[1]:
         basis = xp.linalg.svd(side, full_matrices=False)[0][:, :rank]
     else:
-        basis = xp.flip(xp.linalg.eigh(side @ xp.matrix_transpose(side))[1][:, -rank:], axis=1)
-    return basis * largest_signs(basis)  # libraries differ in signs, and random starts must not differ with them
+        basis = xp.flip(xp.linalg.eigh(side @ adjoint(side))[1][:, -rank:], axis=1)
+    return basis * conjugate(
+        largest_signs(basis)
+    )  # libraries differ in signs, and random starts must not differ with them
 
 
 def _sketched_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> tuple[Array | None, ...]:
@@ -300,7 +312,9 @@ def _sketched_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> tupl
         seen = replace(seen, products=dict(zip(modes, tensor.read(Products(seen.directions))[0], strict=True)))
     bases = _ranges(tensor, [seen.products[mode] for mode in modes], rank)
     within = [
-        direction if basis is None else basis @ like(rng.standard_normal((basis.shape[1], n)), tensor.reference)
+        direction
+        if basis is None
+        else conjugate(basis) @ like(rng.standard_normal((basis.shape[1], n)), tensor.reference)
         for direction, basis in zip(seen.directions, bases, strict=True)
     ]
     return _ranges(tensor, tensor.read(Products(within, modes))[0], rank)
@@ -348,12 +362,13 @@ def _in_turns(problem: Problem, tensor: Tensor, rank: int, known: Sequence[Array
     for mode in range(1 if tensor.symmetric else tensor.order):
         if bases[mode] is None:
             continue
-        opened, last = tensor.compress(*(None if other == mode else basis for other, basis in enumerate(bases))), mode
+        others = _conjugates(None if other == mode else basis for other, basis in enumerate(bases))
+        opened, last = tensor.compress(*others), mode
         basis = moved(_dominant_basis(opened, mode, rank), tensor.reference)
         bases = [basis] * tensor.order if tensor.symmetric else [*bases[:mode], basis, *bases[mode + 1 :]]
     if tensor.symmetric:
         return compressed(problem, tensor, tuple(bases))
-    core = opened.compress(*(basis if mode == last else None for mode, basis in enumerate(bases)))
+    core = opened.compress(*_conjugates(basis if mode == last else None for mode, basis in enumerate(bases)))
     return Reduction(problem.with_tensor(_as_core(core, rank)), tuple(bases), home_of(problem))
 
 

@@ -9,7 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, epsilon, few_threads, largest_signs, like, moved, on_host, to_host
+from codiag._arrays import (
+    Array,
+    adjoint,
+    array_namespace,
+    conjugate,
+    double,
+    epsilon,
+    few_threads,
+    is_complex,
+    largest_signs,
+    like,
+    moved,
+    on_host,
+    real_part,
+    signs_of,
+    to_host,
+)
 from codiag._checks import UndeterminedError, as_generator
 from codiag.constraints import Constraint
 from codiag.least_squares import CANCELLING, LeastSquares, noise_excess, unit_components
@@ -61,7 +77,7 @@ def _in_library_of(fit: Factorization, problem: Problem) -> Factorization:
     reference = problem.tensor.reference
     return replace(
         fit,
-        weights=moved(fit.weights, reference),
+        weights=moved(fit.weights, reference if is_complex(fit.weights) else real_part(reference)),
         factors=tuple(moved(factor, reference) for factor in fit.factors),
         problem=problem if problem.required_features else None,
         data=_kept(problem),
@@ -73,7 +89,7 @@ def safe_scale(problem: Problem) -> float:
     tensor, norm = problem.tensor, math.sqrt(problem.data.squared_norm)
     if not 0 < norm < math.inf:
         raise UndeterminedError(f"tensor must be finite, and not all zero; the norm of {tensor!r} is {norm:g}")
-    safe = 1e40 if tensor.reference.dtype == array_namespace(tensor.reference).float64 else 1e6
+    safe = 1e40 if epsilon(tensor.reference) < 1e-10 else 1e6
     return 1.0 if 1 / safe < norm < safe else norm
 
 
@@ -132,7 +148,7 @@ def _with_empty_rows(fit: Factorization, rows: list[np.ndarray], problem: Proble
 
 def _has_large_cancelling_pair(fit: Factorization) -> bool:
     """Return whether two components with more energy than the tensor nearly cancel each other."""
-    weights = np.abs(to_host(fit.weights).astype(np.float64))
+    weights = np.abs(double(to_host(fit.weights)))
     pairs = cancelling_pairs(weights, congruences(fit))
     return any(weights[i] ** 2 + weights[j] ** 2 > whole_norm(fit) ** 2 for i, j, _ in pairs)
 
@@ -201,7 +217,7 @@ def _with_rows(components: FactoredTensor, rows: Sequence[np.ndarray], value: fl
         return components
 
     def changed(factor: Array, mode: int) -> Array:
-        chosen = like(rows[mode].astype(np.float64), factor)[:, None] > 0
+        chosen = like(rows[mode].astype(np.float64), real_part(factor))[:, None] > 0
         return array_namespace(factor).where(chosen, array_namespace(factor).full_like(factor, value), factor)
 
     return components.changed(changed)
@@ -213,7 +229,7 @@ def _distance(objective: LeastSquares, estimate: Estimate, components: FactoredT
     In single precision it is measured, too, where rounding the components to that may show in it.
     """
     known, reference = estimate.squared_distance, components.weights
-    rounding = epsilon(reference) if reference.dtype == array_namespace(reference).float32 else 0.0
+    rounding = epsilon(reference) if epsilon(reference) > 1e-10 else 0.0
     if known is None or rounding**2 * objective.squared_norm > 1e-8 * known:
         return objective.distance(components)
     return known
@@ -228,15 +244,20 @@ def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
     weights, constraints = unit.weights, problem.constraints or (None,) * unit.order
     if not (problem.symmetric is True and unit.symmetric):
         signs = _mode_signs(unit, problem)
-        weights = weights * math.prod(signs)
+        weights = weights * conjugate(math.prod(signs))
+    elif is_complex(weights):
+        signs, weights = [signs_of(weights) ** (1 / unit.order)], xp.abs(weights)
     elif not _allows_signs(constraints[0]):
         signs = [xp.ones_like(weights)]
     elif unit.order % 2:
-        signs, weights = [_sign(weights)], xp.abs(weights)
+        signs, weights = [signs_of(weights)], xp.abs(weights)
     else:
         signs = [largest_signs(unit.factors[0])]
     reference = problem.tensor.reference
-    return unit.changed(lambda factor, mode: moved(factor * signs[mode], reference), moved(weights, reference))
+    if is_complex(weights) and not any(rule is not None and not rule.allows_sign_change for rule in constraints):
+        weights = real_part(weights)
+    weights = moved(weights, reference if is_complex(weights) else real_part(reference))
+    return unit.changed(lambda factor, mode: moved(factor * signs[mode], reference), weights)
 
 
 def _without_zero_columns(factor: Array) -> Array:
@@ -257,11 +278,6 @@ def _excess(objective: LeastSquares, components: FactoredTensor, relative_error:
     return noise_excess(problem, objective.residual(components))
 
 
-def _sign(values: Array) -> Array:
-    xp = array_namespace(values)
-    return xp.where(values < 0, -xp.ones_like(values), xp.ones_like(values))
-
-
 def _mode_signs(unit: FactoredTensor, problem: Problem) -> list[Array]:
     """Return signs for the columns of every mode that make weights positive and largest entries, too.
 
@@ -272,14 +288,14 @@ def _mode_signs(unit: FactoredTensor, problem: Problem) -> list[Array]:
     groups = problem.groups if problem.shared else [(mode,) for mode in range(unit.order)]
     free = [group for group in groups if _allows_signs(constraints[group[0]])]
     last = next((group for group in reversed(free) if len(group) % 2), None)
-    total = _sign(unit.weights)
+    total = signs_of(unit.weights)
     signs = [array_namespace(total).ones_like(total)] * unit.order
     for group in free:
         if group == last:
             continue
         for mode in group:
-            signs[mode] = largest_signs(unit.factors[mode])
-            total = total * signs[mode]
+            phases = largest_signs(unit.factors[mode])
+            signs[mode], total = conjugate(phases), total * phases
     for mode in last or ():
         signs[mode] = total
     return signs
@@ -301,9 +317,10 @@ def whole_norm(fit: Factorization) -> float:
 
 def congruences(fit: Factorization) -> np.ndarray:
     """Return the products of the cosines between components over all modes (rank, rank), signed by their weights."""
-    factors = [to_host(factor).astype(np.float64, copy=False) for factor in fit.tensor.factors]
-    weights = to_host(fit.weights).astype(np.float64)
-    return np.prod([factor.T @ factor for factor in factors], axis=0) * np.sign(np.outer(weights, weights))
+    factors = [double(to_host(factor)) for factor in fit.tensor.factors]
+    signs = signs_of(double(to_host(fit.weights)))
+    cosines = np.prod([adjoint(factor) @ factor for factor in factors], axis=0) * np.outer(conjugate(signs), signs)
+    return np.asarray(real_part(cosines))
 
 
 def cancelling_pairs(weights: np.ndarray, cosines: np.ndarray) -> tuple[tuple[int, int, float], ...]:

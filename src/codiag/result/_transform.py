@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, double, epsilon, identity, like, moved, to_host
+from codiag._arrays import (
+    Array,
+    adjoint,
+    array_namespace,
+    conjugate,
+    double,
+    epsilon,
+    identity,
+    is_complex,
+    like,
+    moved,
+    to_host,
+)
 from codiag.constraints import Constraint, Fixed, NonNegative, times_gram
 from codiag.labels import read_like
 from codiag.least_squares import Limits, Scoring, hadamard_gram, minimize
@@ -49,9 +61,22 @@ class Samples(NamedTuple):
 def transform(fit: Factorization, new: Any, mode: Any, observed: Any) -> Array:
     """Return what `Factorization.transform` does."""
     mode = _as_mode(mode, len(fit.shape))
+    samples = Samples.of(fit, new, mode, observed)
+    _check_field(fit, samples)
     if fit.loss is not None:
-        return scored_coefficients(fit, Samples.of(fit, new, mode, observed), mode)
-    return coefficients(fit, Samples.of(fit, new, mode, observed), mode)
+        return scored_coefficients(fit, samples, mode)
+    return coefficients(fit, samples, mode)
+
+
+def _check_field(fit: Factorization, samples: Samples) -> None:
+    """Raise unless samples are complex if the fit is, and only then."""
+    dtype = samples.tensor.reference.dtype
+    if is_complex(fit.factors[0]) and not is_complex(samples.tensor.reference):
+        raise TypeError(f"new must be complex, as the tensor of the fit is; got {dtype}. Pass new.astype(complex)")
+    if is_complex(samples.tensor.reference) and not is_complex(fit.factors[0]):
+        raise TypeError(
+            f"new must be real, as the tensor of the fit is; got {dtype}. Transform real and imaginary parts"
+        )
 
 
 def coefficients(fit: Factorization, samples: Samples, mode: int) -> Array:
@@ -125,7 +150,7 @@ def sizes_of_others(fit: Factorization, mode: int) -> np.ndarray | None:
     """
     constraints = fit.constraints or (None,) * len(fit.factors)
     constraint_of_mode = constraints[mode]
-    total = np.abs(to_host(fit.weights).astype(np.float64))
+    total = np.abs(double(to_host(fit.weights)))
     sizes, strengths = total, []
     for factor, constraint in zip(fit.tensor.factors, constraints, strict=True):
         if constraint is not None and constraint.is_fixed:
@@ -140,9 +165,9 @@ def sizes_of_others(fit: Factorization, mode: int) -> np.ndarray | None:
 
 def fixed_sizes(factor: np.ndarray, constraint: Constraint) -> np.ndarray:
     """Return the lengths of the columns of a known factor, in the order of the fit's unit columns."""
-    known = to_host(constraint.project(factor)).astype(np.float64)
+    known = double(to_host(constraint.project(factor)))
     lengths = np.linalg.norm(known, axis=0)
-    overlaps = np.abs(factor.T.astype(np.float64) @ (known / np.where(lengths > 0, lengths, 1)))
+    overlaps = np.abs(adjoint(double(factor)) @ (known / np.where(lengths > 0, lengths, 1)))
     return lengths[np.argmax(overlaps, axis=1)]
 
 
@@ -150,11 +175,11 @@ def _equations(fit: Factorization, samples: Samples, mode: int) -> tuple[Array, 
     """Return the normal equations of the coefficients: one Gram matrix for all samples, or one for each."""
     tensor, entries, _ = samples
     reference = double(tensor.reference)
-    factors = [like(to_host(factor).astype(np.float64), reference) for factor in fit.tensor.factors]
+    factors = [like(double(to_host(factor)), reference) for factor in fit.tensor.factors]
     factors[mode] = like(np.zeros((tensor.shape[mode], fit.rank)), reference)
     if entries is not None:
         return entries.row_grams(factors, mode), entries.row_products(factors, mode)
-    product = tensor.mttkrp([moved(factor, tensor.reference) for factor in factors], mode)
+    product = tensor.mttkrp([moved(conjugate(factor), tensor.reference) for factor in factors], mode)
     return hadamard_gram(factors, [mode]), moved(product, reference)
 
 
@@ -164,7 +189,7 @@ def _solution(gram: Array, product: Array) -> Array:
     values, vectors = xp.linalg.eigh(gram)
     nonzero = values > ROUNDINGS * gram.shape[-1] * epsilon(gram) * values[..., -1:]
     inverse = xp.where(nonzero, 1 / xp.where(nonzero, values, xp.ones_like(values)), xp.zeros_like(values))
-    return times_gram(times_gram(product, vectors) * inverse, xp.matrix_transpose(vectors))
+    return times_gram(times_gram(product, conjugate(vectors)) * inverse, xp.matrix_transpose(vectors))
 
 
 def _solution_with_ridge(fit: Factorization, mode: int, strength: float, gram: Array, product: Array) -> Array:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from codiag._arrays import to_host
 from codiag.least_squares import (
     NEGLIGIBLE,
     SLOW,
@@ -124,6 +125,11 @@ class End:
         """The strongest rank-one terms of the residual."""
         return distinct_terms(self.residual, constraints=self.problem.constraints)
 
+    @property
+    def _strongest(self) -> float:
+        """Squared weight of the strongest term of the residual."""
+        return float(np.abs(to_host(self.terms[0].weights)[0])) ** 2
+
     @cached_property
     def worths(self) -> np.ndarray:
         """Worth of each component, relative to the largest term of noise, or else to the strongest of the residual.
@@ -131,7 +137,7 @@ class End:
         That of components which clearly stand out is a lower bound.
         """
         distance = 2 * self.objective + self._outside
-        term = largest_noise_term(self.whole or self.problem, distance) or float(self.terms[0].weights[0]) ** 2 + TINY
+        term = largest_noise_term(self.whole or self.problem, distance) or self._strongest + TINY
         worths = 2 * removal_bounds(self.problem, self.outcome.components) / term
         doubtful = np.flatnonzero(~(worths > DOUBTFUL**2))
         if doubtful.size > 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from codiag._arrays import Array, Extrapolation, array_namespace, few_threads
+from codiag._arrays import Array, Extrapolation, array_namespace, few_threads, squared_magnitudes
 from codiag.constraints import Ridge
 from codiag.least_squares import (
     BRIEF,
@@ -87,7 +87,7 @@ def bounded(problem: Problem, outcome: Outcome) -> Outcome:
         return outcome
     objective = LeastSquares(problem, outcome.components)
     point = objective.layout.pack(outcome.components)
-    square = float(array_namespace(point).sum(point**2))
+    square = float(array_namespace(point).sum(squared_magnitudes(point)))
     components, n_sweeps, best = outcome.components, outcome.n_sweeps, outcome
     is_cheap = ROUGH.max_sweeps * step_seconds(problem) < LEAST_SECONDS
     limits = replace(ROUGH, gain=TOLERANCE) if is_cheap else BRIEF

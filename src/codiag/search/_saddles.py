@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from codiag._arrays import Array, array_namespace, like, to_host
+from codiag._arrays import Array, array_namespace, as_real_numbers, is_complex, like, to_host
 from codiag.least_squares import (
     BRIEF_SWEEPS,
     MOST_PRODUCTS,
@@ -72,11 +72,17 @@ def lowest_curvature(curvature: CurvatureLike) -> tuple[float, Array]:
     component.
     """
     xp, roots = array_namespace(curvature.scales), array_namespace(curvature.scales).sqrt(curvature.scales)
-    shape, n = tuple(roots.shape), math.prod(roots.shape)
+    shape = tuple(as_real_numbers(curvature.point).shape)
+    n = math.prod(shape)
+
+    def as_move(vector: np.ndarray) -> Array:
+        parts = np.reshape(vector, shape)
+        if is_complex(curvature.point):
+            parts = parts[: shape[0] // 2] + 1j * parts[shape[0] // 2 :]
+        return like(parts, curvature.point) / roots
 
     def multiply(vector: np.ndarray) -> np.ndarray:
-        move = like(np.reshape(vector, shape), roots)
-        return np.ravel(to_host(curvature.product(move / roots) / roots))
+        return np.ravel(to_host(as_real_numbers(curvature.product(as_move(vector)) / roots)))
 
     operator, start = LinearOperator((n, n), matvec=multiply, dtype=np.float64), np.random.default_rng(0)
     try:
@@ -86,7 +92,7 @@ def lowest_curvature(curvature: CurvatureLike) -> tuple[float, Array]:
         )
     except ArpackError:  # the lowest curvature is not isolated, or all are equal
         return 0.0, roots
-    direction = like(np.reshape(vectors[:, 0], shape), roots) / roots
+    direction = as_move(vectors[:, 0])
     length = float(xp.linalg.vector_norm(xp.reshape(direction, (-1,))))
     size = float(xp.max(xp.linalg.vector_norm(curvature.point, axis=0)))
     return float(values[0]), direction * (size / length)

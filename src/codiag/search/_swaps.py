@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from codiag._arrays import to_host
+from codiag._arrays import is_complex, to_host
 from codiag.least_squares import BRIEF, NEGLIGIBLE, SLOW, LeastSquares, Limits, minimize, unit_components
 from codiag.problem import Budget, Problem, terms_seconds
 from codiag.search._end import End
 from codiag.search._worth import most_superfluous
+from codiag.tensors import FactoredTensor
 
 
 def swapped(end: End, max_swaps: int, budget: Budget | None = None) -> tuple[End, int]:
@@ -39,7 +40,7 @@ def revived(end: End, limits: Limits) -> End:
     alive = np.flatnonzero(sizes > NEGLIGIBLE * sizes.max(initial=0.0)).tolist()
     n_dead = end.problem.rank - len(alive)
     terms = end.terms if n_dead > 0 and not end.is_exact else []
-    if not terms or not float(terms[0].weights[0]) > 0:
+    if not terms or not _weight(terms[0]) > 0:
         return end
     components = end.outcome.components.columns(alive) if alive else None
     for number in range(n_dead):
@@ -49,6 +50,12 @@ def revived(end: End, limits: Limits) -> End:
         return end
     outcome = minimize(end.problem, components, limits)
     return end.with_outcome(outcome) if outcome.objective < end.objective else end
+
+
+def _weight(term: FactoredTensor) -> float:
+    """Return the weight of a term, or its magnitude if it is complex."""
+    weight = to_host(term.weights)[0]
+    return float(abs(weight) if is_complex(term.weights) else weight)
 
 
 def _swap(end: End, budget: Budget) -> End | None:

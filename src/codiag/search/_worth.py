@@ -19,7 +19,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag._arrays import BLOCK, Array, blocks, identity, pick, to_host
+from codiag._arrays import (
+    BLOCK,
+    Array,
+    adjoint,
+    blocks,
+    double,
+    identity,
+    is_complex,
+    pick,
+    squared_magnitudes,
+    to_host,
+)
 from codiag.least_squares import (
     BRIEF,
     FIRST_DAMPING,
@@ -75,10 +86,12 @@ def removal_bounds(problem: Problem, components: FactoredTensor) -> np.ndarray:
     `least_rises`.
     """
     unit = unit_components(components)
-    shares = _sorted_shares([to_host(factor).astype(np.float64) for factor in unit.factors])
-    weights = to_host(unit.weights).astype(np.float64)
-    bounds = problem.data.mean_share / 2 * weights**2 * shares[-1] * shares[-2]
-    return least_rises(problem, components) if _are_many(components.rank) and not np.any(bounds) else bounds
+    shares = _sorted_shares([double(to_host(factor)) for factor in unit.factors])
+    squares = squared_magnitudes(double(to_host(unit.weights)))
+    bounds = np.asarray(problem.data.mean_share / 2 * squares * shares[-1] * shares[-2])
+    if not _are_many(components.rank) or np.any(bounds) or is_complex(components.reference):
+        return bounds
+    return least_rises(problem, components)
 
 
 def most_superfluous(problem: Problem, components: FactoredTensor, candidates: Sequence[int], objective: float) -> int:
@@ -106,8 +119,8 @@ def _sorted_shares(factors: Sequence[np.ndarray]) -> np.ndarray:
     shares = np.zeros((len(factors), factors[0].shape[1]))
     for share, factor in zip(shares, factors, strict=True):
         if factor.shape[0] >= factor.shape[1]:
-            values, vectors = np.linalg.eigh(factor.T @ factor)
-            share[:] = 1 / np.sum(vectors**2 / np.maximum(values, ROUNDING), axis=1)
+            values, vectors = np.linalg.eigh(adjoint(factor) @ factor)
+            share[:] = 1 / np.sum(squared_magnitudes(vectors) / np.maximum(values, ROUNDING), axis=1)
     return np.sort(shares, axis=0)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._arrays import array_namespace
+from codiag._arrays import array_namespace, is_complex
 from codiag.diagonalize import UWEDGE, Diagonalizer, OrthogonalNewton, TwoSided
 from codiag.least_squares import ROUGH, LeastSquares, best_rank_one, minimize
 from codiag.problem import Log, Problem
@@ -93,6 +93,8 @@ def diagonal_roles(core: DenseTensor, rank: int) -> Roles | None:
     if rank == 1:
         return None
     symmetric = core.symmetric
+    if is_complex(core.reference):  # the other starts are for real tensors
+        return assign_roles(core.shape, rank, symmetric=symmetric)
     for choose in (assign_roles, power_roles, rank_one_roles, koszul_roles):
         roles = choose(core.shape, rank, symmetric=symmetric)
         if roles is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, like
+from codiag._arrays import Array, adjoint, array_namespace, conjugate, like
 from codiag.least_squares import hadamard_gram, solve_semidefinite, split_columns
 from codiag.problem import Log, Problem, Stage
 from codiag.starts._start import Start
@@ -64,14 +64,15 @@ class FixedFactors(Start):
 
 
 def _products(tensor: Tensor, fixed: dict[int, Array]) -> Array:
-    """Return Z^T times the unfolding, (k, d_m d_n ...): in one pass over a tensor that is not stored as an array."""
+    """Return Z^H times the unfolding, (k, d_m d_n ...): in one pass over a tensor that is not stored as an array."""
     xp = array_namespace(tensor.reference)
     others = [mode for mode in range(tensor.order) if mode not in fixed]
     factors = list(fixed.values())
     entries = tensor.host_array()
     if entries is not None:
         side = xp.reshape(xp.permute_dims(entries, (*fixed, *others)), (khatri_rao(factors).shape[0], -1))
-        return xp.matrix_transpose(khatri_rao(factors)) @ side
+        return adjoint(khatri_rao(factors)) @ side
     rank, order = factors[0].shape[1], tensor.order
-    bases = [tuple(fixed[m][:, i : i + 1] if m in fixed else None for m in range(order)) for i in range(rank)]
+    turned = {mode: conjugate(factor) for mode, factor in fixed.items()}
+    bases = [tuple(turned[m][:, i : i + 1] if m in fixed else None for m in range(order)) for i in range(rank)]
     return xp.stack([xp.reshape(core.to_dense(), (-1,)) for core in tensor.read(*map(Core, bases))])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._arrays import like, to_host
+from codiag._arrays import adjoint, conjugate, double, like, normal_draws, to_host
 from codiag.least_squares import BRIEF_SWEEPS, SLOW, TINY, TOLERANCE
 from codiag.problem import Log, Problem, n_affordable_starts
 from codiag.starts._start import Start
@@ -26,9 +26,9 @@ class Screened(Start):
         n_starts = n_affordable_starts(problem, BRIEF_SWEEPS) if _applies(problem) else 0
         if n_starts < BRIEF_SWEEPS:  # so few are better minimized one by one
             return
-        entries, rules = to_host(problem.tensor.to_dense()).astype(np.float64), problem.constraints
+        entries, rules = double(to_host(problem.tensor.to_dense())), problem.constraints
         signs = [rules is not None and rules[mode] is not None for mode in range(entries.ndim)]
-        factors = [rng.standard_normal((n_starts, size, problem.rank)) for size in entries.shape]
+        factors = [normal_draws(rng, (n_starts, size, problem.rank), entries) for size in entries.shape]
         factors = [np.abs(factor) if sign else factor for factor, sign in zip(factors, signs, strict=True)]
         objectives = _swept(entries, factors, signs)
         for index in _distinct_first(objectives):
@@ -46,22 +46,23 @@ def _applies(problem: Problem) -> bool:
 def _swept(entries: np.ndarray, factors: list[np.ndarray], signs: list[bool]) -> np.ndarray:
     """Take sweeps from all starts, in place, and return half their squared distances without that of zero."""
     unfolded = [np.moveaxis(entries, mode, 0).reshape(entries.shape[mode], -1) for mode in range(entries.ndim)]
-    grams = [np.swapaxes(factor, 1, 2) @ factor for factor in factors]
+    grams = [adjoint(factor) @ factor for factor in factors]
     objectives = np.zeros(factors[0].shape[0])
     for _ in range(BRIEF_SWEEPS):
         for mode, sign in enumerate(signs):
-            others = [factor for other, factor in enumerate(factors) if other != mode]
+            others = [conjugate(factor) for other, factor in enumerate(factors) if other != mode]
             gram = np.prod([own for other, own in enumerate(grams) if other != mode], axis=0)
             product = unfolded[mode] @ khatri_rao(others)
             factors[mode] = _one_sided(factors[mode], product, gram) if sign else _free(product, gram)
-            grams[mode] = np.swapaxes(factors[mode], 1, 2) @ factors[mode]
-            objectives = np.sum(gram * grams[mode], axis=(1, 2)) / 2 - np.sum(product * factors[mode], axis=(1, 2))
+            grams[mode] = adjoint(factors[mode]) @ factors[mode]
+            inner = np.sum(product * conjugate(factors[mode]), axis=(1, 2))
+            objectives = np.real(np.sum(gram * grams[mode], axis=(1, 2)) / 2 - inner)
     return objectives
 
 
 def _free(product: np.ndarray, gram: np.ndarray) -> np.ndarray:
     """Return the factors of least squares for a stack of normal equations, as if singular ones were not quite so."""
-    sizes = np.trace(gram, axis1=1, axis2=2)[:, None, None] + TINY
+    sizes = np.trace(gram, axis1=1, axis2=2).real[:, None, None] + TINY
     matrix = gram + TOLERANCE * sizes * np.eye(gram.shape[1])
     return np.swapaxes(np.linalg.solve(matrix, np.swapaxes(product, 1, 2)), 1, 2)
 

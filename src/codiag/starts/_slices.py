@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace
+from codiag._arrays import Array, adjoint, array_namespace, conjugate
 from codiag._checks import UndeterminedError
 from codiag.diagonalize import Diagonalization, Diagonalizer
 from codiag.least_squares import hadamard_gram, solve_semidefinite, split_columns, with_best_weights
@@ -112,8 +112,8 @@ def slices(core: Tensor, roles: Roles, rank: int) -> Array:
     if shape[0] <= max(rank, 2):
         return stack
     flat = xp.reshape(stack, (shape[0], shape[1] * shape[2]))
-    leading = xp.linalg.eigh(flat @ xp.matrix_transpose(flat))[1][:, -max(rank, 2) :]
-    return xp.reshape(xp.matrix_transpose(leading) @ flat, (-1, *shape[1:]))
+    leading = xp.linalg.eigh(flat @ adjoint(flat))[1][:, -max(rank, 2) :]
+    return xp.reshape(adjoint(leading) @ flat, (-1, *shape[1:]))
 
 
 def components_from_sides(core: DenseTensor, roles: Roles, rows: Array, columns: Array) -> FactoredTensor:
@@ -123,7 +123,7 @@ def components_from_sides(core: DenseTensor, roles: Roles, rows: Array, columns:
     gram = hadamard_gram([rows, columns])
     stack = xp.permute_dims(core.to_dense(), roles.order)
     stack = xp.reshape(stack, (-1, rows.shape[0], columns.shape[0]))
-    along = xp.sum((stack @ columns) * rows, axis=1)  # (n, k)
+    along = xp.sum((stack @ conjugate(columns)) * conjugate(rows), axis=1)  # (n, k)
     others = xp.matrix_transpose(solve_semidefinite(gram, xp.matrix_transpose(along)))
     factors: dict[int, Array] = {}
     for role, side in zip(roles, (rows, columns, others), strict=True):

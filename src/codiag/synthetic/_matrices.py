@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from codiag._arrays import is_complex, normal_draws
 from codiag._checks import Seed, as_finite, as_generator, as_number
 from codiag.tensors import symmetrize
 
@@ -161,12 +162,14 @@ def matrix_stack(
     r"""Draw matrices :math:`U \operatorname{diag}(d_l) U^\top` with Gaussian diagonals, plus Gaussian noise.
 
     The noise is symmetric, with twice the variance on the diagonal. With a `right_factor` V the matrices are
-    :math:`U \operatorname{diag}(d_l) V^\top`, and the entries of the noise are independent.
+    :math:`U \operatorname{diag}(d_l) V^\top`, and the entries of the noise are independent. If U is complex, diagonals
+    and noise are complex and circular; if V is the conjugate of U, the matrices and their noise are Hermitian, and the
+    diagonals real.
 
     Parameters
     ----------
     factor : array of shape (d, k)
-        The common factor U.
+        The common factor U, real or complex.
     n_matrices : int
         Number of matrices, n.
     right_factor : array of shape (d', k), optional
@@ -197,13 +200,17 @@ def matrix_stack(
     """
     as_number("n_matrices", n_matrices, integer=True)
     as_number("noise", noise, zero=True)
-    factor = as_finite("factor", factor, (None, None))
-    right = factor if right_factor is None else as_finite("right_factor", right_factor, (None, factor.shape[1]))
+    factor = as_finite("factor", factor, (None, None), allow_complex=True)
+    right = factor
+    if right_factor is not None:
+        right = as_finite("right_factor", right_factor, (None, factor.shape[1]), allow_complex=True)
+    hermitian = right_factor is not None and is_complex(factor) and np.array_equal(right, factor.conj())
     rng = as_generator(seed)
-    diagonals = rng.standard_normal((n_matrices, factor.shape[1]))
-    errors = rng.standard_normal((n_matrices, factor.shape[0], right.shape[0]))
-    if right is factor:
-        errors = (errors + errors.transpose(0, 2, 1)) / np.sqrt(2)
+    diagonals = normal_draws(rng, (n_matrices, factor.shape[1]), factor.real if hermitian else factor)
+    errors = normal_draws(rng, (n_matrices, factor.shape[0], right.shape[0]), factor)
+    if right is factor or hermitian:
+        other = errors.conj() if hermitian else errors
+        errors = (errors + other.transpose(0, 2, 1)) / np.sqrt(2)
     matrices = (factor * diagonals[:, None, :]) @ right.T + noise * errors
     return Stack(matrices, factor, right, diagonals)
 

@@ -12,13 +12,16 @@ from array_api_compat import array_namespace, device, is_array_api_obj
 
 from codiag._arrays import (
     Array,
+    adjoint,
     all_equal,
     blocks,
+    conjugate,
     double,
     fits_block,
     identity,
     moved,
     pick,
+    real_part,
     squares,
     to_host,
     widest,
@@ -416,8 +419,9 @@ class Tensor(ABC):
         >>> as_tensor(np.ones((3, 4, 5))).inner(np.array([2.0]), factors)
         120.0
         """
-        terms = double(self.mttkrp(factors, 0)) * double(factors[0]) * double(weights)
-        return float(array_namespace(terms).sum(terms))
+        factors = [conjugate(factor) for factor in factors]
+        terms = double(self.mttkrp(factors, 0)) * double(factors[0]) * double(conjugate(weights))
+        return float(array_namespace(terms).sum(real_part(terms)))
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         r"""Return :math:`\|T - \sum_i w_i a_i \otimes b_i \otimes \dots\|^2`, to rounding.
@@ -940,7 +944,7 @@ def checked_weights(observed: Any, tensor: Tensor) -> Array | None:
     weights = xp.astype(given, widest(given))
     if not bool(xp.all(xp.isfinite(weights))) or bool(xp.any(weights < 0)):
         raise ValueError("observed must be finite and not negative: True or a weight for observed entries, else zero")
-    return None if bool(xp.all(weights == 1)) else moved(weights, tensor.reference)
+    return None if bool(xp.all(weights == 1)) else moved(weights, real_part(tensor.reference))
 
 
 def _is_beside(array: Any, reference: Array) -> bool:
@@ -955,7 +959,7 @@ def gram_eigenpairs(entries: Array, mode: int, count: int) -> tuple[Array, Array
     xp = array_namespace(entries)
     side = xp.reshape(xp.moveaxis(entries, mode, 0), (entries.shape[mode], -1))
     is_tall = side.shape[0] > side.shape[1]
-    gram = xp.matrix_transpose(side) @ side if is_tall else side @ xp.matrix_transpose(side)
+    gram = adjoint(side) @ side if is_tall else side @ adjoint(side)
     values, vectors = xp.linalg.eigh(gram)
     count = min(count, gram.shape[0])
     values, vectors = xp.flip(values[-count:]), xp.flip(vectors[:, -count:], axis=1)

@@ -16,18 +16,22 @@ from codiag._arrays import (
     Array,
     array_namespace,
     blocks,
+    conjugate,
     double,
+    epsilon,
     few_threads,
     in_threads,
+    is_complex,
     like,
     moved,
     n_threads,
     on_host,
     precise,
+    real_part,
     to_host,
     widest,
 )
-from codiag._checks import as_real_array
+from codiag._checks import as_number_array
 from codiag.tensors._base import StoredTensor, check_shape, check_symmetric_shape, declared_symmetry
 from codiag.tensors._sketch import Sketch, check_range, entry_count, is_large, make_sketch
 from codiag.tensors._sums import Shares, Slab, SquaredNorm, Sum, added, asymmetry, khatri_rao, logged, symmetry_probes
@@ -88,7 +92,7 @@ class ArrayTensor(StoredTensor):
 
     def _rounding(self) -> float:
         """Return the relative asymmetry that rounding may cause, with a margin for sums over many entries."""
-        return 1e-10 if self.reference.dtype == array_namespace(self.reference).float64 else 1e-4
+        return 1e-10 if epsilon(self.reference) < 1e-10 else 1e-4
 
 
 class DenseTensor(ArrayTensor):
@@ -100,11 +104,11 @@ class DenseTensor(ArrayTensor):
     Parameters
     ----------
     array : array of shape (d_0, d_1, d_2, ...)
-        Real numbers, three modes or more.
+        Real or complex numbers, three modes or more.
     symmetric : bool, optional
         Whether no permutation of the modes changes the tensor. By default, this is detected up to rounding.
     check : bool
-        Whether to check that the array holds finite real numbers. Arrays of more than two million entries are checked,
+        Whether to check that the array holds finite numbers. Arrays of more than two million entries are checked,
         and tested for symmetry, in the first pass over them: see `Tensor.is_validated`.
 
     See Also
@@ -122,8 +126,7 @@ class DenseTensor(ArrayTensor):
     """
 
     def __init__(self, array: Array | Sequence[Array], *, symmetric: bool | None = None, check: bool = True) -> None:
-        way_out = "factorize real and imaginary parts as one more mode of size two"
-        entries: Array = as_real_array(array, "tensor", way_out, cast=False) if check else array
+        entries: Array = as_number_array(array, "tensor", cast=False) if check else array
         self._entries: Array = np.asarray(entries) if is_numpy_array(entries) else entries
         self.shape = check_shape(entries.shape)
         self._symmetric = declared_symmetry(symmetric, self.shape)
@@ -145,7 +148,7 @@ class DenseTensor(ArrayTensor):
         Parameters
         ----------
         array : array of shape (d_0, d_1, d_2, ...)
-            Finite real numbers.
+            Finite numbers.
         symmetric : bool
             Whether no permutation of the modes changes the tensor.
 
@@ -176,8 +179,10 @@ class DenseTensor(ArrayTensor):
     @cached_property
     def reference(self) -> Array:
         xp = array_namespace(self._entries)
-        single = self._entries.dtype == xp.float32 or getattr(self._entries.dtype, "str", "") == ">f4"
-        precision = xp.float32 if single else widest(self._entries)
+        is_single = self._entries.dtype in (xp.float32, xp.complex64)
+        is_single = is_single or getattr(self._entries.dtype, "str", "") in (">f4", ">c8")
+        single = xp.complex64 if is_complex(self._entries) else xp.float32
+        precision = single if is_single else widest(self._entries)
         return xp.zeros(0, dtype=precision, device=device(self._entries))
 
     def project(self, *directions: Array) -> Array:
@@ -205,7 +210,7 @@ class DenseTensor(ArrayTensor):
         return self if exact is self._entries else DenseTensor.of(exact, symmetric=self.symmetric)
 
     def host_array(self) -> np.ndarray | None:
-        is_exact = is_numpy_array(self._entries) and self._entries.dtype == np.float64
+        is_exact = is_numpy_array(self._entries) and self._entries.dtype in (np.float64, np.complex128)
         return self._entries if is_exact else None
 
     def with_random_signs(self, rng: np.random.Generator, shared: Sequence[int] = ()) -> DenseTensor:
@@ -260,7 +265,7 @@ class DenseTensor(ArrayTensor):
         for rows, block in self._slabs(self._memory_order, width=weights.shape[0]):
             columns = khatri_rao([ordered[0][rows, :] * weights, *ordered[1:-1]])
             model = columns @ xp.matrix_transpose(ordered[-1])
-            total += float(xp.sum(xp.reshape(precise(block), model.shape) * model))
+            total += float(xp.sum(real_part(conjugate(xp.reshape(precise(block), model.shape)) * model)))
         return total
 
     def to_dense(self) -> Array:
@@ -296,7 +301,7 @@ class DenseTensor(ArrayTensor):
         if len(set(self.shape)) > 1:
             return math.inf
         step = max((self.shape[0] - 1) // 5, 1)
-        entries = to_host(self._entries[(slice(0, 5 * step + 1, step),) * self.order]).astype(np.float64)
+        entries = double(to_host(self._entries[(slice(0, 5 * step + 1, step),) * self.order]))
         with np.errstate(all="ignore"):  # entries that are not finite are detected by `check`
             change = max(float(np.abs(entries - np.moveaxis(entries, 0, axis)).max()) for axis in range(1, self.order))
             largest = float(np.abs(entries).max())
@@ -361,7 +366,7 @@ def symmetrize(array: Array) -> Array:
     >>> bool(np.isclose(symmetrize(np.arange(8.0).reshape(2, 2, 2))[0, 0, 1], (1 + 2 + 4) / 3))
     True
     """
-    array = as_real_array(array, "array", "symmetrize its real and imaginary parts separately")
+    array = as_number_array(array, "array")
     xp = array_namespace(array)
     check_symmetric_shape(array.shape, "array")
     if not bool(xp.all(xp.isfinite(array))):

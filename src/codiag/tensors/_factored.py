@@ -7,8 +7,20 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from codiag._arrays import Array, all_equal, array_namespace, double, fits_block, pick, squares
-from codiag._checks import as_real_array
+from codiag._arrays import (
+    Array,
+    adjoint,
+    all_equal,
+    array_namespace,
+    conjugate,
+    double,
+    fits_block,
+    is_complex,
+    pick,
+    real_part,
+    squares,
+)
+from codiag._checks import as_number_array
 from codiag.tensors._base import Tensor, as_scale, check_shape, symmetry_of
 from codiag.tensors._sums import khatri_rao
 
@@ -66,7 +78,7 @@ class FactoredTensor(Tensor):
 
     @property
     def reference(self) -> Array:
-        return self.weights[:0]
+        return self.factors[0][:0, 0] if is_complex(self.factors[0]) else self.weights[:0]
 
     @property
     def rank(self) -> int:
@@ -261,11 +273,11 @@ class FactoredTensor(Tensor):
 
     def _products(self, weights: Array, factors: Sequence[Array]) -> tuple[float, float]:
         """Return the sum of the inner products of these components with others, and the sum of their magnitudes."""
-        products = double(self.weights)[:, None] * double(weights)[None, :]
+        products = conjugate(double(self.weights))[:, None] * double(weights)[None, :]
         xp = array_namespace(products)
         for factor, other in zip(self.factors, factors, strict=True):
-            products = products * (xp.matrix_transpose(double(factor)) @ double(other))
-        return float(xp.sum(products)), float(xp.sum(xp.abs(products)))
+            products = products * (adjoint(double(factor)) @ double(other))
+        return float(xp.sum(real_part(products))), float(xp.sum(xp.abs(products)))
 
     def to_dense(self) -> Array:
         xp = array_namespace(self.weights)
@@ -281,9 +293,9 @@ def _in_own_range(factor: Array) -> Array:
 
 
 def _floating(array: Array, name: str) -> Array:
-    """Return an array of floating-point numbers unchanged, and other real numbers as floating-point numbers."""
+    """Return an array of floating-point numbers unchanged, and other numbers as floating-point numbers."""
     if type(array) is np.ndarray and array.dtype == np.float64:
         return array
-    if hasattr(array, "dtype") and str(array.dtype).endswith(("float64", "float32")):
+    if hasattr(array, "dtype") and str(array.dtype).endswith(("float64", "float32", "complex128", "complex64")):
         return array
-    return as_real_array(array, name, "store real and imaginary parts as two tensors")
+    return as_number_array(array, name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codiag._arrays import to_host
+from codiag._arrays import adjoint, double, is_complex, squared_magnitudes, to_host
 from codiag._text import visible
 from codiag.least_squares import (
     CANCELLING,
@@ -160,8 +160,8 @@ def diagnose(fit: Factorization) -> Diagnosis:
     """
     if not (hasattr(fit, "standard_errors") and hasattr(fit, "factors")):
         raise TypeError(f"fit must be a Factorization, what codiag.factorize returns; got {type(fit).__name__}")
-    factors = [to_host(factor).astype(np.float64, copy=False) for factor in fit.tensor.factors]
-    weights = to_host(fit.weights).astype(np.float64)
+    factors = [double(to_host(factor)) for factor in fit.tensor.factors]
+    weights = double(to_host(fit.weights))
     cosines = congruences(fit)
     errors = _errors(fit)
     conditions = tuple(factor_condition(factor) for factor in factors)
@@ -212,7 +212,7 @@ def replication_of(fit: Factorization) -> float:
     problem = fit.data
     if problem is None or problem.tensor.shape != fit.shape or not (fit.residual_excess or 0.0) > 1:
         return math.nan
-    residual = to_host(LeastSquares(problem).residual(fit.tensor).to_dense()).astype(np.float64)
+    residual = double(to_host(LeastSquares(problem).residual(fit.tensor).to_dense()))
     is_correlated = [lags.size > 0 for lags in _correlations(fit)]
     mode = min(range(residual.ndim), key=lambda mode: (residual.shape[mode] < LEAST_ROWS, is_correlated[mode], mode))
     n_rows = residual.shape[mode]
@@ -240,7 +240,7 @@ def _likeness(residual: np.ndarray, mode: int, rows: Sequence[np.ndarray]) -> fl
         term = distinct_terms(one, 1)[0]  # of several that are as strong, a mixture
         for other in others:
             span = two.leading_eigenpairs(other, min(2, two.shape[other]))[1]
-            cosines.append(float(np.linalg.norm(span.T @ term.factors[other])))
+            cosines.append(float(np.linalg.norm(adjoint(span) @ term.factors[other])))
     return math.prod(cosines) ** (1 / len(cosines))
 
 
@@ -267,7 +267,13 @@ def largest_noise_term(fit: Factorization) -> float:
     """
     noise = max(fit.noise, ROUNDING * fit.norm) if math.isfinite(fit.noise) else math.nan
     groups = groups_of(bool(fit.symmetric), len(fit.shape)) if fit.problem is None else fit.problem.groups
-    return noise * max(largest_term_of_unit_noise(fit.shape, groups), largest_term_of_coloured_noise(fit))
+    return noise * max(_largest_term(fit, groups), largest_term_of_coloured_noise(fit))
+
+
+def _largest_term(fit: Factorization, groups: Sequence[tuple[int, ...]]) -> float:
+    """Return the same for white noise whose entries have unit mean squared magnitude, real or complex."""
+    n_numbers = 2 if is_complex(fit.factors[0]) else 1
+    return largest_term_of_unit_noise(fit.shape, groups, n_numbers) / math.sqrt(n_numbers)
 
 
 def largest_term_of_coloured_noise(fit: Factorization) -> float:
@@ -304,8 +310,8 @@ def outliers_of(fit: Factorization) -> dict[int, tuple[int, ...]]:
     if fit.data is None or fit.rank == 1 or fit.data.tensor.shape != fit.shape or not fit.noise > 0:
         return {}
     factors, weights = [to_host(factor) for factor in fit.tensor.factors], np.abs(to_host(fit.weights))
-    shares = np.prod([np.max(factor**2, axis=0) for factor in factors], axis=0)
-    noise_term = fit.noise * largest_term_of_unit_noise(fit.shape, fit.data.groups)
+    shares = np.prod([np.max(squared_magnitudes(factor), axis=0) for factor in factors], axis=0)
+    noise_term = fit.noise * _largest_term(fit, fit.data.groups)
     is_single = (shares > MOSTLY) | (np.sqrt(np.maximum(1 - shares, 0.0)) * weights < noise_term)
     if not is_single.any():
         return {}

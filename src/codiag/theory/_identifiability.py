@@ -13,7 +13,7 @@ from codiag._checks import as_finite, as_number
 
 def as_columns(name: str, columns: np.ndarray) -> np.ndarray:
     """Return a finite matrix without columns of zeros."""
-    array = as_finite(name, columns, (None, None))
+    array = as_finite(name, columns, (None, None), allow_complex=True)
     empty = np.flatnonzero(~np.any(array, axis=0))
     if empty.size:
         raise ValueError(f"{name} must not have columns of zeros, which have no direction; column {empty[0]} is one")
@@ -21,13 +21,16 @@ def as_columns(name: str, columns: np.ndarray) -> np.ndarray:
 
 
 def _has_empty_column(factor: np.ndarray) -> bool:
-    return not np.all(np.any(as_finite("factor", factor, (None, None)), axis=0))
+    return not np.all(np.any(as_finite("factor", factor, (None, None), allow_complex=True), axis=0))
 
 
 def _unit(name: str, columns: np.ndarray) -> np.ndarray:
     array = as_columns(name, columns)
     # Scaling by a power of two prevents overflow of squares and is exact.
-    scaled = np.ldexp(array, -np.frexp(np.max(np.abs(array), axis=0))[1])
+    exponents = -np.frexp(np.max(np.abs(array), axis=0))[1]
+    scaled = np.ldexp(array.real, exponents)
+    if np.iscomplexobj(array):
+        scaled = scaled + 1j * np.ldexp(array.imag, exponents)
     unit: np.ndarray = scaled / np.linalg.norm(scaled, axis=0)
     return unit
 
@@ -203,7 +206,7 @@ def kruskal_condition(factors: Sequence[np.ndarray]) -> bool:
         raise TypeError(f"factors must be a sequence of arrays, one per mode; got {type(factors).__name__}")
     if len(factors) < 3:
         raise ValueError(f"factors must be those of three modes or more; got {len(factors)}")
-    arrays = [as_finite("factors", factor, (None, None)) for factor in factors]
+    arrays = [as_finite("factors", factor, (None, None), allow_complex=True) for factor in factors]
     if len({array.shape[1] for array in arrays}) > 1:
         shapes = ", ".join(str(array.shape) for array in arrays)
         raise ValueError(f"factors must have one number of columns in all modes; got shapes {shapes}")

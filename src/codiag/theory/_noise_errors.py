@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from codiag._arrays import double, like, to_host
+from codiag._arrays import double, is_complex, like, to_host
 from codiag.least_squares import NORMAL_QUANTILE, LeastSquares
 from codiag.losses import Scatter, correlations_at, estimate_scatter
 from codiag.problem import Problem
@@ -66,6 +66,8 @@ def scatter_of(fit: Factorization) -> Scatter | None:
     problem = fit.data
     if problem is None or problem.tensor.shape != fit.shape or 2 * problem.n_parameters > problem.n_independent:
         return None
+    if problem.numbers_per_entry > 1:
+        return None  # how complex noise scatters is not examined: it is taken to be circular and white
     if fit.residual_excess == 0 or (fit.goodness is not None and fit.goodness.has_right_variance):  # rounding, or known
         return Scatter.white(fit.shape)
     takes_much = problem.n_parameters > LITTLE * problem.n_independent
@@ -149,6 +151,12 @@ def intervals(fit: Factorization, level: float) -> Intervals:
     Those of entries at a bound end there, and at what they could be if they were free. What is cut off at bounds makes
     weights uncertain, too: they have the larger of their errors with and without bounds.
     """
+    if is_complex(fit.factors[0]):
+        raise ValueError(
+            "intervals are of real factors; those of this fit are complex. fit.entry_standard_errors are the root mean "
+            "squared magnitudes of the errors of entries, and fit.weight_standard_errors hold for the weights, which "
+            "are real"
+        )
     times = NormalDist().inv_cdf((1 + level) / 2)
     weights = to_host(fit.weights)
     found, errors_of_weights, free = [], fit.weight_standard_errors, None

@@ -13,9 +13,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
-from scipy.linalg import lapack
+from scipy.linalg import get_lapack_funcs
 
-from codiag._arrays import Array, double, like, to_host
+from codiag._arrays import (
+    Array,
+    adjoint,
+    conjugate,
+    double,
+    is_complex,
+    like,
+    real_part,
+    squared_magnitudes,
+    to_host,
+)
 from codiag.constraints import NEARLY_SINGULAR, ridge_strengths
 from codiag.least_squares import Curvature, Layout, LeastSquares
 from codiag.problem import Problem, groups_of, n_independent_entries, n_parameters
@@ -83,7 +93,10 @@ def _sum_of_known(squares: np.ndarray) -> np.ndarray:
 
 
 def noise_level(fit: Factorization) -> float:
-    """Return the standard deviation of white noise that leaves the residual of a fit; NaN if no entry is to spare."""
+    """Return the standard deviation of white noise that leaves the residual of a fit; NaN if no entry is to spare.
+
+    Of complex entries it is the root of the mean squared magnitude.
+    """
     if fit.goodness is not None:
         weight = 1.0 if fit.problem is None else fit.problem.data.mean_weight
         return math.sqrt(fit.dispersion / weight)
@@ -91,7 +104,7 @@ def noise_level(fit: Factorization) -> float:
         groups = groups_of(bool(fit.symmetric), len(fit.shape))
         spare: float = n_independent_entries(fit.shape, groups) - n_parameters(fit.shape, groups, fit.rank)
     else:
-        spare = fit.problem.n_independent - fit.sensitivity.n_parameters
+        spare = fit.problem.n_independent / fit.problem.numbers_per_entry - fit.sensitivity.n_parameters
     return fit.relative_error * fit.norm / math.sqrt(spare) if spare > 0 else math.nan
 
 
@@ -108,9 +121,9 @@ def sensitivity(components: FactoredTensor) -> Sensitivity:
     if present.size < components.rank:
         return of_present(components, present, sensitivity)
     layout = Layout.of(components)
-    scaled = layout.factors(to_host(layout.pack(components)).astype(np.float64))
+    scaled = layout.factors(double(to_host(layout.pack(components))))
     ranges = [_range(factor) for factor in scaled]
-    inner = [basis.T @ factor for basis, factor in zip(ranges, scaled, strict=True)]
+    inner = [adjoint(basis) @ factor for basis, factor in zip(ranges, scaled, strict=True)]
     signs = None if layout.signs is None else to_host(layout.signs)
     shape = tuple(factor.shape[0] for factor in inner) if signs is None else (inner[0].shape[0],) * components.order
     curvature = Curvature(Layout(shape, signs), np.concatenate(inner))
@@ -122,8 +135,10 @@ def sensitivity(components: FactoredTensor) -> Sensitivity:
     for basis, reduced, gram in zip(ranges, inner, curvature.own, strict=True):
         size = reduced.shape[0]
         block = covariance[rows : rows + size, :, rows : rows + size, :]
-        inside = np.einsum("ra,iab,rb->ri", basis, _across(block, reduced), basis, optimize=True)
-        outside = (1 - np.sum(basis**2, axis=1))[:, None] * np.diag(np.linalg.pinv(gram, hermitian=True))
+        across, other = _across(block, reduced), conjugate(basis)
+        inside = real_part(np.einsum("ra,iab,rb->ri", basis, across, other, optimize=True))
+        own = real_part(np.diag(np.linalg.pinv(gram, hermitian=True)))
+        outside = (1 - np.sum(squared_magnitudes(basis), axis=1))[:, None] * own
         spread = np.sqrt(np.maximum(inside + outside, 0)) / np.linalg.norm(reduced, axis=0)
         spreads.append(np.where(free, np.inf, spread))
         rows += size
@@ -161,39 +176,42 @@ def _inverse(matrix: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
         return definite.reshape(-1, rank, matrix.shape[0] // rank, rank), np.zeros(rank, dtype=bool)
     values, vectors = np.linalg.eigh(matrix)
     rounding = values[-1] * matrix.shape[0] * np.finfo(np.float64).eps
-    moved = np.sum(vectors[:, values <= rounding] ** 2, axis=1).reshape(-1, rank)
+    moved = np.sum(squared_magnitudes(vectors[:, values <= rounding]), axis=1).reshape(-1, rank)
     free = np.sum(moved, axis=0) > 1e-6
-    inverse = (vectors / np.maximum(values, rounding)) @ vectors.T
+    inverse = (vectors / np.maximum(values, rounding)) @ adjoint(vectors)
     return inverse.reshape(-1, rank, matrix.shape[0] // rank, rank), free
 
 
 def _definite_inverse(matrix: np.ndarray) -> np.ndarray | None:
     """Return the inverse by Cholesky's factor, a tenth of the work, or None where a direction may be null."""
-    root, failed = lapack.dpotrf(matrix, lower=1)
-    if failed or not lapack.dpocon(root, np.linalg.norm(matrix, 1), uplo="L")[0] > WELL_CONDITIONED:
+    factorize, condition, invert = get_lapack_funcs(("potrf", "pocon", "potri"), (matrix,))
+    root, failed = factorize(matrix, lower=1)
+    if failed or not condition(root, np.linalg.norm(matrix, 1), uplo="L")[0] > WELL_CONDITIONED:
         return None
-    lower = np.tril(lapack.dpotri(root, lower=1)[0])
-    return np.asarray(lower + np.tril(lower, -1).T)
+    lower = np.tril(invert(root, lower=1)[0])
+    return np.asarray(lower + adjoint(np.tril(lower, -1)))
 
 
 def _worth(covariance: np.ndarray, point: np.ndarray, order: int) -> np.ndarray:
     blocks = np.einsum("aibi->iab", covariance)
     solved = np.linalg.solve(blocks, point.T[:, :, None])[:, :, 0]
-    return np.maximum(np.sum(solved * point.T, axis=1), 0) / order**2
+    return np.maximum(np.sum(real_part(solved * conjugate(point).T), axis=1), 0) / order**2
 
 
 def _weight_errors(covariance: np.ndarray, factors: list[np.ndarray], components: FactoredTensor) -> np.ndarray:
     r"""Return the errors of weights, :math:`w = \prod_m \|p_m\|`: the logarithm has slopes :math:`p_m / \|p_m\|^2`."""
     repeats = components.order // len(factors)
-    slopes = repeats * np.concatenate([factor / np.sum(factor**2, axis=0) for factor in factors])
-    variances = np.einsum("ai,aibi,bi->i", slopes, covariance, slopes)
+    lengths = [np.sum(squared_magnitudes(factor), axis=0) for factor in factors]
+    slopes = repeats * np.concatenate([factor / length for factor, length in zip(factors, lengths, strict=True)])
+    variances = real_part(np.einsum("ai,aibi,bi->i", conjugate(slopes), covariance, slopes))
+    variances = variances / (2 if is_complex(covariance) else 1)  # of the real part
     return np.abs(to_host(components.weights)) * np.sqrt(np.maximum(variances, 0))
 
 
 def _across(block: np.ndarray, factor: np.ndarray) -> np.ndarray:
     """Return the covariance of each column at right angles to itself; along itself it only changes the weight."""
     unit = factor / np.linalg.norm(factor, axis=0)
-    across = np.eye(factor.shape[0]) - unit.T[:, :, None] * unit.T[:, None, :]
+    across = np.eye(factor.shape[0]) - unit.T[:, :, None] * conjugate(unit).T[:, None, :]
     return across @ np.einsum("aibi->iab", block) @ across
 
 
@@ -208,13 +226,13 @@ def _scaling(factors: list[np.ndarray], gram: np.ndarray) -> np.ndarray:
     for i in range(rank):
         columns = []
         for factor, end in zip(factors, ends, strict=True):
-            column = np.zeros(ends[-1])
+            column = np.zeros(ends[-1], factor.dtype)
             column[end - factor.size : end].reshape(factor.shape)[:, i] = factor[:, i]
             columns.append(column)
         shifts = [column - columns[0] for column in columns[1:]]
         moves += [np.sqrt(gram[i, i]) * shift / max(np.linalg.norm(shift), 1e-300) for shift in shifts]
     free = np.stack(moves, axis=1)
-    return free @ free.T
+    return free @ adjoint(free)
 
 
 def restricted_sensitivity(components: FactoredTensor, problem: Problem) -> Sensitivity:
@@ -270,7 +288,7 @@ class Unknowns:
         strengths = _strengths(objective.problem)
         mean = objective.problem.data.mean_weight
         parts = [xp.full_like(factor, strength / mean) for factor, strength in zip(factors, strengths, strict=True)]
-        ridges = to_host(layout.folded(parts, signed=False))
+        ridges = to_host(real_part(layout.folded(parts, signed=False)))
         free = to_host(objective.free(point, 0 * point)) > 0
         loose = np.zeros_like(free)
         if entries is not None:
@@ -315,11 +333,11 @@ def _loose(grams: np.ndarray, free: np.ndarray, ridges: np.ndarray) -> np.ndarra
     """Return the unknowns of rows whose equations are singular on what is free, held against the mean over rows."""
     identity = np.eye(free.shape[1])
     matrices = grams + ridges[:, :, None] * identity
-    scales = np.sqrt(np.mean(np.diagonal(matrices, axis1=1, axis2=2), axis=0))
+    scales = np.sqrt(np.mean(real_part(np.diagonal(matrices, axis1=1, axis2=2)), axis=0))
     scales = np.where(scales > 0, scales, 1)
     both = free[:, :, None] & free[:, None, :]
     values, vectors = np.linalg.eigh(np.where(both, matrices / scales / scales[:, None], identity))
-    return free & (np.einsum("dij,dj->di", vectors**2, values <= NEARLY_SINGULAR) > 1e-6)
+    return free & (np.einsum("dij,dj->di", squared_magnitudes(vectors), values <= NEARLY_SINGULAR) > 1e-6)
 
 
 def _strengths(problem: Problem) -> list[float]:
@@ -389,17 +407,17 @@ def inverse_of(unknowns: Unknowns, curvature: np.ndarray | None = None) -> Inver
     directions = _directions(unknowns, index)
     matrix = curvature + np.diag(unknowns.ridges.ravel()[index])
     matrix = matrix if directions is None else directions.T @ matrix @ directions
-    scales = np.sqrt(np.diagonal(matrix))
+    scales = np.sqrt(real_part(np.diagonal(matrix)))
     scales = np.where(scales > 0, scales, 1)
     eigenvalues, vectors = np.linalg.eigh(matrix / scales / scales[:, None])
     largest = eigenvalues[-1] if index.size else 1.0
     determined = eigenvalues > largest * index.size * np.finfo(np.float64).eps
     vectors = vectors / scales[:, None]
     vectors = vectors if directions is None else directions @ vectors
-    covariance = (vectors[:, determined] / eigenvalues[determined]) @ vectors[:, determined].T
-    n_parameters = float(np.sum(covariance * curvature))
+    covariance = (vectors[:, determined] / eigenvalues[determined]) @ adjoint(vectors[:, determined])
+    n_parameters = float(np.sum(real_part(covariance * curvature.T)))
     null = np.linalg.qr(vectors[:, ~determined])[0]
-    softened = covariance + vectors[:, ~determined] @ vectors[:, ~determined].T / (STIFF * largest)
+    softened = covariance + vectors[:, ~determined] @ adjoint(vectors[:, ~determined]) / (STIFF * largest)
     return Inverse(covariance, null, softened, n_parameters)
 
 
@@ -417,25 +435,28 @@ def entry_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) -
             rows = np.flatnonzero((order[column] >= 0) & ~loose[column])
             known = column[~loose[column]]
             unit = values[column[rows]] / max(np.linalg.norm(values[known]), 1e-300)
-            across = np.eye(rows.size) - np.outer(unit, unit)
+            across = np.eye(rows.size) - np.outer(unit, conjugate(unit))
             index = order[column[rows]]
-            variances = np.einsum("ab,bc,ca->a", across, covariance[np.ix_(index, index)], across, optimize=True)
+            own = covariance[np.ix_(index, index)]
+            variances = real_part(np.einsum("ab,bc,ca->a", across, own, across, optimize=True))
             of_mode[rows, i] = np.sqrt(np.maximum(variances, 0)) / np.linalg.norm(values[column])
-            if np.sum((across @ null[index]) ** 2) > 1e-6:
+            if np.sum(squared_magnitudes(across @ null[index])) > 1e-6:
                 of_mode[:, i] = np.inf
     return errors
 
 
 def relative_weight_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) -> np.ndarray:
     """Return the errors of weights relative to them, infinite where moves that change nothing observed change them."""
-    slopes = np.zeros((unknowns.values.size, unknowns.values.shape[1]))
+    slopes = np.zeros((unknowns.values.size, unknowns.values.shape[1]), unknowns.values.dtype)
     for numbers in unknowns.numbers:
         factor = unknowns.values.ravel()[numbers]
-        lengths = np.maximum(np.sum(factor**2, axis=0), 1e-300)
+        lengths = np.maximum(np.sum(squared_magnitudes(factor), axis=0), 1e-300)
         np.add.at(slopes, (numbers, np.arange(factor.shape[1])), factor / lengths)
     slopes = slopes[unknowns.free.ravel()]
-    errors = np.sqrt(np.maximum(np.einsum("ai,ab,bi->i", slopes, covariance, slopes, optimize=True), 0))
-    moved = np.sum((null.T @ slopes) ** 2, axis=0) > 1e-6 * np.maximum(np.sum(slopes**2, axis=0), 1e-300)
+    variances = real_part(np.einsum("ai,ab,bi->i", conjugate(slopes), covariance, slopes, optimize=True))
+    errors = np.sqrt(np.maximum(variances, 0) / (2 if is_complex(covariance) else 1))  # of the real part
+    lengths = np.sum(squared_magnitudes(slopes), axis=0)
+    moved = np.sum(squared_magnitudes(adjoint(null) @ slopes), axis=0) > 1e-6 * np.maximum(lengths, 1e-300)
     return np.where(moved, np.inf, errors)
 
 
@@ -449,5 +470,5 @@ def _restricted_worth(unknowns: Unknowns, covariance: np.ndarray) -> np.ndarray:
         values = unknowns.values.ravel()[index[members]]
         n_modes = sum(bool(unknowns.free.ravel()[numbers[:, i]].any()) for numbers in unknowns.numbers)
         solved = np.linalg.lstsq(covariance[np.ix_(members, members)], values, rcond=None)[0]
-        worth[i] = max(float(values @ solved), 0.0) / n_modes**2
+        worth[i] = max(float(np.vdot(values, solved).real), 0.0) / n_modes**2
     return worth

@@ -28,10 +28,20 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
-from array_api_compat import is_array_api_obj, is_torch_array
 
-from codiag._arrays import Array, array_namespace, like, to_host
-from codiag._checks import ConvergenceWarning, as_finite, as_number, as_stack, check_square
+from codiag._arrays import (
+    Array,
+    adjoint,
+    conjugate,
+    double,
+    is_complex,
+    is_hermitian,
+    like,
+    real_part,
+    signs_of,
+    to_host,
+)
+from codiag._checks import ConvergenceWarning, as_finite, as_number, as_stack
 from codiag.diagonalize import UWEDGE, Diagonalization, OrthogonalNewton, most_likely
 
 __all__ = ["ajd", "ajd_pham", "jade", "rjd", "uwedge"]
@@ -84,7 +94,7 @@ def rjd(X: Array, *, init: Array | None = None, eps: float = 1e-8, n_iter_max: i
     Parameters
     ----------
     X : array of shape (n_matrices, n, n)
-        Symmetric matrices, of NumPy or any other array library; never modified.
+        Symmetric or Hermitian matrices, of NumPy or any other array library; never modified.
     init : array of shape (n, n), optional
         Orthonormal columns to start from.
     eps : float
@@ -98,7 +108,7 @@ def rjd(X: Array, *, init: Array | None = None, eps: float = 1e-8, n_iter_max: i
         The diagonalizer: orthonormal columns, in the order and with the signs nearest to `init`, by default the
         identity.
     D : array of shape (n_matrices, n, n)
-        ``V.T @ X @ V``.
+        ``V.conj().T @ X @ V``.
 
     See Also
     --------
@@ -113,11 +123,10 @@ def rjd(X: Array, *, init: Array | None = None, eps: float = 1e-8, n_iter_max: i
     >>> np.sort(np.diag(D[0])).round(12).tolist()
     [1.0, 3.0]
     """
-    if init is not None:
-        given = init if is_array_api_obj(init) else np.asarray(init)
-        init = array_namespace(given).matrix_transpose(given) if given.ndim == 2 else given
-    rows, entries = _orthonormal(X, init, eps, n_iter_max, "rjd")
-    return array_namespace(rows).matrix_transpose(rows), entries
+    given = None if init is None else np.asarray(to_host(init) if hasattr(init, "dtype") else init)
+    start = given if given is None or given.ndim != 2 else given.conj().T
+    rows, entries = _orthonormal(X, start, eps, n_iter_max, "rjd")
+    return adjoint(rows), entries
 
 
 def _orthonormal(matrices: Array, init: Array | None, eps: float, n_iter_max: int, name: str) -> Result:
@@ -153,7 +162,7 @@ def uwedge(X: Array, *, init: Array | None = None, eps: float = 1e-7, n_iter_max
         The diagonalizer: rows scaled so that the first of the matrices gets diagonals of 1 and -1, in the order nearest
         to `init`, by default the strongest first.
     D : array of shape (n_matrices, n, n)
-        ``V @ X @ V.T``.
+        ``V @ X @ V.conj().T``.
 
     See Also
     --------
@@ -176,7 +185,7 @@ def uwedge(X: Array, *, init: Array | None = None, eps: float = 1e-7, n_iter_max
     fit = method(stack, init=None if start is None else like(start, stack), seed=0)
     rows = _completed(fit) if start is None else _in_order(_completed(fit), start)
     _warn_unless(fit.converged, "uwedge", fit.n_sweeps)
-    first = np.abs(np.einsum("ia,ab,ib->i", rows, to_host(stack[0, ...]).astype(np.float64), rows))
+    first = np.abs(np.einsum("ia,ab,ib->i", rows, double(to_host(stack[0, ...])), rows.conj()))
     rows = rows / np.sqrt(np.where(first > 1e-12 * np.max(first), first, 1))[:, None]
     inverse = like(rows, stack)
     return inverse, _transformed(inverse, stack)
@@ -230,9 +239,8 @@ def ajd_pham(
     True
     """
     stack = _as_positive_definite(X)
-    xp = array_namespace(stack)
     start = None if init is None else _as_init(init, stack)
-    weights = like(_as_weights(sample_weight, stack), xp.real(stack) if _is_complex(stack) else stack)
+    weights = like(_as_weights(sample_weight, stack), real_part(stack[:1, :1, :1]))
     first = None if start is None else like(start, stack)
     iterate = most_likely(stack, weights, first, _step_size(eps, 1.0), 10 * _sweeps(n_iter_max))
     _warn_unless(iterate.converged, "ajd_pham", iterate.n_sweeps)
@@ -297,28 +305,18 @@ def ajd(
 
 
 def _as_stack(matrices: Array, name: str) -> Array:
-    if is_array_api_obj(matrices) and _is_complex(matrices):
-        raise TypeError(
-            f"X must be real for {name}; got {matrices.dtype}. Use ajd_pham for Hermitian positive definite matrices, "
-            "or X.real if the factors are real"
+    stack = as_stack(matrices, symmetric=True)
+    if is_complex(stack) and not is_hermitian(stack):
+        raise ValueError(
+            f"X must be Hermitian for {name} if it is complex; got symmetric matrices. codiag.joint_diagonalize is for "
+            "those"
         )
-    return as_stack(matrices, symmetric=True)
+    return stack
 
 
 def _as_positive_definite(matrices: Array) -> Array:
     """Return positive definite matrices, symmetric or Hermitian."""
-    if is_array_api_obj(matrices) and _is_complex(matrices):
-        stack = matrices.detach() if is_torch_array(matrices) else matrices
-        xp = array_namespace(stack)
-        check_square(as_stack(xp.real(stack) + xp.imag(stack), symmetric=False))
-        largest = float(xp.max(xp.abs(stack - xp.conj(xp.matrix_transpose(stack)))))
-        if largest > 1e3 * float(xp.finfo(stack.dtype).eps) * float(xp.max(xp.abs(stack))):
-            raise ValueError(
-                f"X must be Hermitian; the largest |X_ij - conj(X_ji)| is {largest:.3g}, above rounding. If that is "
-                "noise, pass (X + X.conj().swapaxes(1, 2)) / 2"
-            )
-    else:
-        stack = as_stack(matrices, symmetric=True)
+    stack = _as_stack(matrices, "ajd_pham")
     host = to_host(stack)
     try:
         np.linalg.cholesky(host)
@@ -335,13 +333,7 @@ def _as_positive_definite(matrices: Array) -> Array:
 def _as_init(init: Array, stack: Array) -> np.ndarray:
     """Return an invertible start, complex if the matrices are."""
     size = int(stack.shape[1])
-    if _is_complex(stack) and is_array_api_obj(init) and _is_complex(init):
-        xp = array_namespace(init)
-        parts = (as_finite("init", part, (size, size)) for part in (xp.real(init), xp.imag(init)))
-        real, imaginary = parts
-        rows: np.ndarray = real + 1j * imaginary
-    else:
-        rows = as_finite("init", init, (size, size))
+    rows = as_finite("init", init, (size, size), allow_complex=is_complex(stack))
     if np.linalg.matrix_rank(rows) < size:
         raise ValueError(f"init must be invertible; its rank is {np.linalg.matrix_rank(rows)}, not {size}")
     return rows
@@ -368,9 +360,9 @@ def _sweeps(n_iter_max: int) -> int:
 
 def _completed(fit: Diagonalization) -> np.ndarray:
     """Return square inverse factors: those of singular matrices are completed by a basis of the null space."""
-    inverse, factor = (to_host(array).astype(np.float64) for array in (fit.inverse, fit.factor))
+    inverse, factor = (double(to_host(array)) for array in (fit.inverse, fit.factor))
     size, k = factor.shape
-    return inverse if k == size else np.vstack([inverse, np.linalg.qr(factor, mode="complete")[0][:, k:].T])
+    return inverse if k == size else np.vstack([inverse, adjoint(np.linalg.qr(factor, mode="complete")[0][:, k:])])
 
 
 def _in_order(rows: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -379,19 +371,12 @@ def _in_order(rows: np.ndarray, start: np.ndarray) -> np.ndarray:
     norms = np.linalg.norm(coefficients, axis=1, keepdims=True)
     sizes = np.abs(coefficients) / norms
     index, match = scipy.optimize.linear_sum_assignment(-sizes.T)
-    nearest = coefficients[match, index]
-    phases = np.where(nearest == 0, 1, np.conj(nearest) / np.where(nearest == 0, 1, np.abs(nearest)))
+    phases = conjugate(signs_of(coefficients[match, index]))
     return np.asarray(rows[match] * (phases[:, None] / norms[match]))
 
 
 def _transformed(inverse: Array, stack: Array) -> Array:
-    xp = array_namespace(stack)
-    right = xp.matrix_transpose(xp.conj(inverse) if _is_complex(inverse) else inverse)
-    return inverse @ stack @ right
-
-
-def _is_complex(array: Array) -> bool:
-    return bool(array_namespace(array).isdtype(array.dtype, "complex floating"))
+    return inverse @ stack @ adjoint(inverse)
 
 
 def _warn_unless(converged: bool, name: str, n_steps: int, *, stacklevel: int = 3) -> None:

@@ -14,7 +14,21 @@ import numpy as np
 from array_api_compat import array_namespace, is_numpy_array, is_torch_array
 from scipy import sparse
 
-from codiag._arrays import Array, double, identity, like, moved, on_host, pick, to_host
+from codiag._arrays import (
+    Array,
+    adjoint,
+    conjugate,
+    double,
+    identity,
+    is_complex,
+    like,
+    moved,
+    on_host,
+    pick,
+    real_part,
+    squared_magnitudes,
+    to_host,
+)
 from codiag.tensors._base import Tensor
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
@@ -113,14 +127,15 @@ class DenseEntries(Entries):
         xp = array_namespace(entries)
         self.shape = tuple(entries.shape)
         self._weights = double(weights)
-        self._entries = xp.where(self._weights > 0, double(entries), xp.zeros_like(self._weights))
+        known = double(entries)
+        self._entries = xp.where(self._weights > 0, known, xp.zeros_like(known))
 
     def squared_norm(self) -> float:
-        return float(array_namespace(self._entries).sum(self._weights * self._entries**2))
+        return float(array_namespace(self._entries).sum(self._weights * squared_magnitudes(self._entries)))
 
     def distance(self, components: FactoredTensor) -> float:
         gap = self._gap(components)
-        return float(array_namespace(gap).sum(self._weights * gap**2))
+        return float(array_namespace(gap).sum(self._weights * squared_magnitudes(gap)))
 
     def distance_and_slopes(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
         home, factors = factors[0], self._here(factors)
@@ -129,31 +144,32 @@ class DenseEntries(Entries):
         gap = xp.reshape(columns @ xp.matrix_transpose(factors[-1]), self.shape)
         gap -= self._entries  # in place if the library can
         weighted = self._weights * gap
-        slopes = DenseTensor.of(weighted, symmetric=False).read(Products(factors))[0]
+        others = [conjugate(factor) for factor in factors]
+        slopes = DenseTensor.of(weighted, symmetric=False).read(Products(others))[0]
         distance = xp.vecdot(xp.reshape(weighted, (-1,)), xp.reshape(gap, (-1,)))
-        return float(distance), [moved(slope, home) for slope in slopes]
+        return float(real_part(distance)), [moved(slope, home) for slope in slopes]
 
     def residual(self, components: FactoredTensor) -> DenseTensor:
         return DenseTensor.of(self._weights * self._gap(components), symmetric=False)
 
     def _gap(self, components: FactoredTensor) -> Array:
-        weights = moved(components.weights, self._weights)
-        there = components.changed(lambda factor, _: moved(factor, self._weights), weights)
+        weights = moved(components.weights, self._entries)
+        there = components.changed(lambda factor, _: moved(factor, self._entries), weights)
         return self._entries - there.to_dense()
 
     def _here(self, factors: Sequence[Array]) -> list[Array]:
         """Return factors in the library and on the device of the entries; they may be on the host."""
-        return [moved(factor, self._weights) for factor in factors]
+        return [moved(factor, self._entries) for factor in factors]
 
     def row_grams(self, factors: Sequence[Array], mode: int) -> Array:
         rank, home, factors = factors[0].shape[1], factors[0], self._here(factors)
         xp = array_namespace(self._weights)
         others = khatri_rao([factor for other, factor in enumerate(factors) if other != mode])
-        pairs = xp.reshape(others[:, :, None] * others[:, None, :], (-1, rank * rank))
-        return moved(xp.reshape(_unfolded(self._weights, mode) @ pairs, (-1, rank, rank)), home)
+        pairs = xp.reshape(conjugate(others)[:, :, None] * others[:, None, :], (-1, rank * rank))
+        return moved(xp.reshape(moved(_unfolded(self._weights, mode), pairs) @ pairs, (-1, rank, rank)), home)
 
     def row_products(self, factors: Sequence[Array], mode: int) -> Array:
-        others = [factor for other, factor in enumerate(self._here(factors)) if other != mode]
+        others = [conjugate(factor) for other, factor in enumerate(self._here(factors)) if other != mode]
         return moved(_unfolded(self._weights * self._entries, mode) @ khatri_rao(others), factors[0])
 
     def gauss_newton_product(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
@@ -165,7 +181,8 @@ class DenseEntries(Entries):
         columns = xp.concat([front, khatri_rao(factors[:-1])], axis=1)  # one product for the changes of all modes
         last = xp.concat([factors[-1], moves[-1]], axis=1)
         total = xp.reshape(columns @ xp.matrix_transpose(last), self.shape)
-        products = DenseTensor.of(self._weights * total, symmetric=False).read(Products(factors))[0]
+        others = [conjugate(factor) for factor in factors]
+        products = DenseTensor.of(self._weights * total, symmetric=False).read(Products(others))[0]
         return [moved(product, home) for product in products]
 
     def gauss_newton_matrix(self, factors: Sequence[Array]) -> Array:
@@ -173,7 +190,7 @@ class DenseEntries(Entries):
         modes = range(len(factors))
         home, factors = factors[0], self._here(factors)
         blocks = {(m, n): self._block(factors, m, n) for m in modes for n in modes if m <= n}
-        blocks |= {(n, m): xp.matrix_transpose(block) for (m, n), block in blocks.items() if m < n}
+        blocks |= {(n, m): adjoint(block) for (m, n), block in blocks.items() if m < n}
         return moved(xp.concat([xp.concat([blocks[m, n] for n in modes], axis=1) for m in modes]), home)
 
     def _block(self, factors: Sequence[Array], m: int, n: int) -> Array:
@@ -187,12 +204,12 @@ class DenseEntries(Entries):
         else:
             rest = [mode for mode in range(len(factors)) if mode not in (m, n)]
             others = khatri_rao([factors[mode] for mode in rest])
-            pairs = xp.reshape(others[:, :, None] * others[:, None, :], (-1, rank * rank))
-            turned = xp.reshape(xp.permute_dims(self._weights, (m, n, *rest)), (-1, pairs.shape[0]))
+            pairs = xp.reshape(conjugate(others)[:, :, None] * others[:, None, :], (-1, rank * rank))
+            turned = moved(xp.reshape(xp.permute_dims(self._weights, (m, n, *rest)), (-1, pairs.shape[0])), pairs)
             shared = xp.reshape(turned @ pairs, (self.shape[m], self.shape[n], rank, rank))
             # (i, a), (j, b): sum of o z_a z_b over the rest, times the row j of n at a and the row i of m at b.
             block = xp.permute_dims(shared, (0, 2, 1, 3))
-            block = block * xp.matrix_transpose(factors[n])[None, :, :, None] * factors[m][:, None, None, :]
+            block = block * adjoint(factors[n])[None, :, :, None] * factors[m][:, None, None, :]
         return xp.reshape(block, (self.shape[m] * rank, self.shape[n] * rank))
 
     def counts(self) -> list[np.ndarray]:
@@ -365,8 +382,8 @@ def _count_ascending(indices: np.ndarray, groups: Sequence[Sequence[int]]) -> in
 
 
 def entries_of_array(entries: Array, weights: Array) -> Entries:
-    """Return the observed entries of an array: as a list if they are few, and the array is one of NumPy."""
-    if not is_numpy_array(entries):
+    """Return the observed entries of an array: as a list if they are few, real, and the array is one of NumPy."""
+    if not is_numpy_array(entries) or is_complex(entries):
         return DenseEntries(entries, weights)
     known = to_host(weights)
     if np.count_nonzero(known) >= LISTED_SHARE * known.size:
