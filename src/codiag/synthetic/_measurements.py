@@ -9,7 +9,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from codiag._checks import Seed, as_flag, as_generator, as_number
-from codiag.synthetic._matrices import mild_factor
+from codiag.synthetic._matrices import check_noise, mild_factor
 from codiag.synthetic._tensors import PlantedTensor
 from codiag.tensors import FactoredTensor, check_shape
 
@@ -89,7 +89,7 @@ def fluorescence(
     if len(sizes) != 3:
         raise ValueError(f"shape must be three sizes: samples, emission and excitation; got {sizes}")
     as_number("rank", rank, integer=True)
-    as_number("noise", noise, zero=True)
+    check_noise(noise)
     as_flag("scatter", scatter)
     as_flag("clip", clip)
     rng = as_generator(seed)
@@ -191,7 +191,7 @@ def mixed_signals(
     True
     """
     as_number("n_samples", n_samples, integer=True)
-    as_number("noise", noise, zero=True)
+    check_noise(noise)
     names = _checked_kinds(kinds)
     if n_samples < 2:
         raise ValueError(f"n_samples must be at least 2, for sources of unit variance; got {n_samples}")
