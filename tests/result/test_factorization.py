@@ -106,6 +106,18 @@ def test_tlviz_takes_it(fit):
     assert tlviz.model_evaluation.relative_sse(fit, fit.to_tensor()) < 1e-20
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_tlviz_takes_labelled_factors():
+    tlviz = pytest.importorskip("tlviz", reason="TLViz is not installed")
+    xarray = pytest.importorskip("xarray")
+    tensor = noisy_tensor((6, 5, 4), 2, noise=0.01, seed=0).tensor
+    data = xarray.DataArray(tensor, [("sample", list("abcdef")), ("day", np.arange(5)), ("wave", np.arange(4))])
+    fit = codiag.factorize(data, 2, seed=0)
+    labelled = (fit.weights, list(fit.to_frames(standard_errors=False).values()))
+    assert tlviz.visualisation.outlier_plot(labelled, data) is not None
+    assert tlviz.postprocessing.postprocess(labelled, data) is not None
+
+
 def test_pyttb_takes_it(fit):
     pytest.importorskip("pyttb", reason="pyttb is not installed")
     assert_allclose(fit.to_pyttb().full().double(), fit.to_tensor(), atol=1e-12)

@@ -125,7 +125,7 @@ def _draw_mode(column: Any, fit: Factorization, labels: Labels, mode: int, *, ba
         draw_along(axis, index, rows[:, row], color_of(row), errors[:, row] if bands else None, line=line)
         axis.set_ylim(low - margin, high + margin)
         plain(axis)
-        name_along(axis, labels.names[mode], index, visible=row == column.size - 1)
+        name_along(axis, labels.title(mode), index, visible=row == column.size - 1)
 
 
 def _draw_images(column: Any, fit: Factorization, labels: Labels, modes: tuple[int, ...]) -> None:
