@@ -166,3 +166,17 @@ def test_copies_compute_nothing_and_keep_the_problem(copied, monkeypatch):
         other = copied(fit)
     assert other.problem is not None
     assert_array_equal(other.standard_errors, fit.standard_errors)
+
+
+def test_results_are_shown_as_people_read_them():
+    fit = codiag.factorize(noisy_tensor((4, 5, 6), 1, noise=0.1, seed=0).tensor, 1, seed=0)
+    assert repr(fit).startswith("Factorization(1 component of a tensor 4 x 5 x 6")
+    lines = repr(fit.stages).splitlines()
+    assert lines[0].split() == ["stage", "sweeps", "objective", "seconds"]
+    assert len(lines) == 1 + len(fit.stages)
+    assert fit.stages[-1].name in lines[-1]
+    assert fit.stages[-1].name in fit.stages._repr_html_()
+    verdict = fit.diagnose()
+    assert repr(verdict) == str(verdict)
+    assert "1 of 1 component is well determined" in verdict._repr_html_()
+    assert pickle.loads(pickle.dumps(fit)).stages == fit.stages

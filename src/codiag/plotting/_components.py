@@ -9,6 +9,7 @@ import numpy as np
 
 from codiag._arrays import to_host
 from codiag._checks import as_number
+from codiag._text import counted
 from codiag.plotting._modes import different_modes, draw_along, is_line, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._style import INK, color_of, grid_of_axes, plain, shown, tell_without_font
 
@@ -89,7 +90,11 @@ def components(
             name_component(axis, row, float(fit.weights[row]))
         if axes is None:
             of = "" if n_rows == fit.rank else f"the largest {n_rows} of "
-            figure.suptitle(f"{of}{fit.rank} components, with their weights", fontsize=11, color=INK)
+            figure.suptitle(
+                f"{of}{counted(fit.rank, 'component')}, with {'its weight' if fit.rank == 1 else 'their weights'}",
+                fontsize=11,
+                color=INK,
+            )
             tell_without_font(figure, texts_of(labels))
     return figure
 

@@ -15,11 +15,11 @@ from array_api_compat import array_namespace
 
 from codiag._arrays import Array, all_equal, to_host
 from codiag._checks import Seed, as_flag, as_share
-from codiag._text import as_file, as_path, reason_of, visible
+from codiag._text import as_file, as_path, counted, reason_of, visible
 from codiag.constraints import Constraint
 from codiag.labels import Labels
 from codiag.losses import Loss, Scatter
-from codiag.problem import Stage
+from codiag.problem import Stage, Stages
 from codiag.result._files import read_fit, write_fit
 from codiag.tensors import FactoredTensor
 
@@ -117,6 +117,7 @@ class Factorization:
             object.__setattr__(self, "symmetric", all_equal(self.factors))
         if self.n_observed is None:
             object.__setattr__(self, "n_observed", math.prod(self.shape))
+        object.__setattr__(self, "stages", Stages(self.stages))
 
     @property
     def rank(self) -> int:
@@ -894,7 +895,7 @@ class Factorization:
     def __repr__(self) -> str:
         kind = "symmetric " if self.symmetric else ""
         return (
-            f"Factorization({self.rank} components of a {kind}tensor {self._sizes()}, "
+            f"Factorization({counted(self.rank, 'component')} of a {kind}tensor {self._sizes()}, "
             f"relative_error={self.relative_error:.3g}, converged={self.converged})"
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._checks import Seed, as_finite, as_generator, as_number
+from codiag.synthetic._described import Described
 from codiag.tensors import symmetrize
 
 MAX_ENTRIES = 2**40
@@ -157,8 +158,8 @@ def _check_sizes(size: int, rank: int) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Stack:
+@dataclass(frozen=True, eq=False, repr=False)
+class Stack(Described):
     """Matrices with common factors, and the factors and diagonals from which they were made."""
 
     matrices: np.ndarray  # (n, d, d'): factor @ diag(diagonals[l]) @ right_factor.T plus noise

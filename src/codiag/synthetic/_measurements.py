@@ -9,6 +9,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from codiag._checks import Seed, as_flag, as_generator, as_number
+from codiag.synthetic._described import Described
 from codiag.synthetic._matrices import check_noise, mild_factor
 from codiag.synthetic._tensors import PlantedTensor
 from codiag.tensors import FactoredTensor, check_shape
@@ -23,7 +24,7 @@ WARM_UP = 1000
 """Samples that are discarded at the beginning of filtered signals, so that these are stationary."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fluorescence(PlantedTensor):
     """Emission-excitation matrices of samples, and the concentrations and spectra from which they were made."""
 
@@ -131,8 +132,8 @@ def _scattered(emission: np.ndarray, excitation: np.ndarray) -> np.ndarray:
     return np.any([np.abs(emission[:, None] - order * excitation) < SCATTER_WIDTH for order in (1, 2)], axis=0)
 
 
-@dataclass(frozen=True, eq=False)
-class MixedSignals:
+@dataclass(frozen=True, eq=False, repr=False)
+class MixedSignals(Described):
     """Channels, and the sources and the mixing from which they were made."""
 
     channels: np.ndarray  # (n_samples, n_channels): sources @ mixing.T plus noise

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._checks import Seed, as_finite, as_flag, as_generator, as_number
+from codiag.synthetic._described import Described
 from codiag.synthetic._matrices import check_noise, check_orthonormal, orthonormal_factor, unit_columns, unit_factor
 from codiag.tensors import FactoredTensor, check_shape, check_symmetric_shape, symmetrize
 
 
-@dataclass(frozen=True, eq=False)
-class PlantedTensor:
+@dataclass(frozen=True, eq=False, repr=False)
+class PlantedTensor(Described):
     """A noisy tensor, and the components from which it was made."""
 
     tensor: np.ndarray  # (d_1, ..., d_m)
