@@ -76,7 +76,8 @@ def as_sample_weight(sample_weight: Array | Sequence[float] | None, stack: Array
     values = to_host(as_real_array(sample_weight, "sample_weight", "use their absolute values"))
     if values.shape != (stack.shape[0],):
         raise ValueError(f"sample_weight must have shape ({stack.shape[0]},), one per matrix; got {values.shape}")
-    converted = like(values, stack)
+    with np.errstate(over="ignore"):
+        converted = like(values, stack)
     rounded = to_host(converted)  # may overflow or vanish in single precision
     if not np.all(np.isfinite(rounded)) or np.any(rounded < 0) or np.count_nonzero(rounded) < 2:
         raise ValueError(
