@@ -18,7 +18,7 @@ Problems = Iterator[tuple[str, str]]
 MAY_BE_NAN = {"distance", "noise", "objective", "standard_errors", "stages", "core_errors", "confusion_spread_"}
 MAY_BE_NAN |= {"dependence_"}  # of workers who share too few tasks
 MAY_BE_NAN |= {"congruence", "core_consistency", "residual_excess", "smallest_ratio"}  # of the evidence for a rank
-MAY_BE_NAN |= {"replication", "dependence_"}
+MAY_BE_NAN |= {"replication"}
 MAY_BE_NAN |= {f"{name}_standard_errors_" for name in ("components", "doc_topic_prior", "emissionprob", "transmat")}
 """Parts of results that are documented to be NaN or infinite where there is nothing to say."""
 LARGEST = 400, 90
