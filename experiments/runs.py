@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import signal
+import threading
 import time
 import warnings
 import zlib
@@ -17,7 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -214,6 +216,15 @@ def _result(future: Future[Record]) -> Record | str:
     return future.result() if error is None else f"{type(error).__name__}: {error}"
 
 
+def _end_with_parent() -> None:
+    """Wait for the end of the first process, and end this one: a process that is killed cannot end the others."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
 def _prepare_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends the others
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     warnings.simplefilter("ignore")  # what does not converge is part of the result

@@ -57,7 +57,7 @@ def factorize(
         Whether all modes share one factor, or which of them do: (0, 1) for a stack of covariances or of similarities
         along mode 2. By default that is detected for arrays, and declared by other tensors; some modes alone are never
         detected. An array that noise has made asymmetric is factorized as its mean over permutations of these modes.
-    constraints : Constraint, str, or sequence with one for each mode, optional
+    constraints : Constraint, str, sequence with one for each mode, or dict from modes, optional
         What is known about the factors: "nonnegative", "orthogonal", or objects of `codiag.constraints`; None for a
         free mode. One alone holds for all modes, and one for a mode that shares its factor for all that share it.
     observed : array in the shape of the tensor, optional

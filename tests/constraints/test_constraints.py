@@ -289,6 +289,12 @@ class TestMistakes:
         problem = codiag.Problem(np.ones((3, 4, 5)), 2, constraints=["NonNegative", None, Fixed(np.ones((5, 2)))])
         assert [type(one) for one in problem.constraints] == [NonNegative, type(None), Fixed]
 
+    def test_a_dict_constrains_some_modes_and_hyphens_are_no_matter(self):
+        problem = codiag.Problem(np.ones((3, 4, 5)), 2, constraints={0: "non-negative", -1: Ridge(1.0)})
+        assert [type(one) for one in problem.constraints] == [NonNegative, type(None), Ridge]
+        with pytest.raises(ValueError, match="numbers of modes from 0 to 2 as keys; got 'time'"):
+            codiag.Problem(np.ones((3, 4, 5)), 2, constraints={"time": "nonnegative"})
+
     def test_no_constraint_at_all_is_none(self):
         assert codiag.Problem(np.ones((3, 4, 5)), 2, constraints=[None] * 3).constraints is None
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import codiag
 from assertions import assert_same_factors
 from cases import DIAGONALIZERS, SYMMETRIC
+from codiag._checks import UndeterminedError
 from codiag.diagonalize import UWEDGE, JDi, OrthogonalNewton, pencil_start, random_combinations
 from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
 
@@ -146,3 +149,23 @@ def test_reduction_to_twice_the_size_pairs_components():
     stack = case.stack(5, 8)
     fit = case.method(stack.matrices, seed=0)
     assert_same_factors(fit, (stack.factor, stack.right_factor), 1e-7)
+
+
+@pytest.mark.parametrize("name", DIAGONALIZERS)
+@pytest.mark.parametrize("matrix", [np.ones((3, 3)), np.diag([1.0, 0, 0])], ids=["constant", "one-hot"])
+def test_a_rank_above_that_of_the_matrices_is_refused_or_gives_numbers(name, matrix):
+    method = replace(DIAGONALIZERS[name].method, rank=3)
+    try:
+        fit = method(np.stack([matrix, 2 * matrix]), seed=0)
+    except UndeterminedError as error:
+        assert "rank must be at most 1" in str(error) or not method.symmetric  # noqa: PT017
+    else:
+        assert np.all(np.isfinite(fit.factor))
+        assert np.all(np.isfinite(fit.residuals))
+
+
+@pytest.mark.parametrize("weight", [1e299, 1e-299])
+def test_weights_whose_products_overflow_or_vanish_are_refused(weight):
+    matrices = matrix_stack(unit_factor(3, 3, seed=0), 4, noise=0.1, seed=1).matrices
+    with pytest.raises(ValueError, match="sample_weight times"):
+        codiag.joint_diagonalize(matrices * weight**0.1, sample_weight=np.full(4, weight))

@@ -77,8 +77,8 @@ def test_callbacks_see_the_errors_and_can_stop():
 def test_harmless_options():
     weights, _ = parafac(PROBLEM.tensor, 3, fixed_modes=[], random_state=0)
     assert_array_equal(weights, 1)
-    with pytest.raises(ValueError, match="n_iter_max must be positive"):
-        parafac(PROBLEM.tensor, 3, n_iter_max=0)
+    with pytest.raises(ValueError, match="n_iter_max must not be negative"):
+        parafac(PROBLEM.tensor, 3, n_iter_max=-1)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,6 @@ def test_harmless_options():
         {"orthogonalise": True},
         {"orthogonalise": 5},
         {"linesearch": True},
-        {"verbose": 2},
         {"svd": "randomized_svd"},
         {"svd_mask_repeats": 2},
         {"cvg_criterion": "rec_error"},
@@ -318,6 +317,69 @@ def test_the_class_is_the_function():
     assert repr(model) == "Rank-3 CP decomposition."
 
 
+def test_the_class_calls_the_function_of_its_module(monkeypatch):
+    """TensorLy's own tests of its classes put another function there."""
+    monkeypatch.setattr(sys.modules[parafac.__module__], "parafac", lambda tensor, **options: (tensor, options["rank"]))
+    model = CP(3).fit("tensor")
+    assert (model.decomposition_, model.errors_) == ("tensor", 3)
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_the_scale_of_a_start_does_not_matter(scale):
+    factors = [np.random.default_rng(mode).standard_normal((size, 3)) for mode, size in enumerate(PROBLEM.tensor.shape)]
+    expected = parafac(PROBLEM.tensor, 3, init=(None, factors))
+    found = parafac(PROBLEM.tensor, 3, init=(None, [factor * scale for factor in factors]))
+    assert_allclose(rebuilt(*found), rebuilt(*expected), atol=1e-6)
+
+
+@pytest.mark.parametrize("array", [np.array(1j), np.ones(3, dtype=complex), np.ones(3), np.array(2.0)])
+def test_arrays_with_fewer_than_two_modes_are_refused(array):
+    with pytest.raises(ValueError, match="tensor must have at least two modes"):
+        parafac(array, 1)
+
+
+@pytest.mark.parametrize("init", ["svd", "random", "given"])
+def test_no_iterations_return_the_start(init):
+    given = (
+        np.ones(2),
+        [np.random.default_rng(mode).random((size, 2)) for mode, size in enumerate(PROBLEM.tensor.shape)],
+    )
+    fit, errors = parafac(PROBLEM.tensor, 2, n_iter_max=0, init=given if init == "given" else init, random_state=0,
+                          return_errors=True)  # fmt: skip
+    error = np.linalg.norm(rebuilt(*fit) - PROBLEM.tensor) / np.linalg.norm(PROBLEM.tensor)
+    assert_allclose(errors, [error])
+    if init == "given":
+        assert_allclose(rebuilt(*fit), rebuilt(*given))
+    if init == "svd":
+        leading = np.linalg.svd(PROBLEM.tensor.reshape(PROBLEM.tensor.shape[0], -1))[0][:, :2]
+        first = fit[1][0] / np.linalg.norm(fit[1][0], axis=0)
+        assert_allclose(np.abs(np.sum(first * leading, axis=0)), 1)
+
+
+def test_filling_in_missing_entries_improves_the_start():
+    tensor = np.einsum("i,j,k->ijk", *(np.random.default_rng(mode).uniform(1, 2, 4) for mode in range(3)))
+    mask = np.ones((4, 4, 4))
+    mask[1, :, 3] = 0
+    starts = [parafac(tensor, 1, n_iter_max=0, mask=mask, svd_mask_repeats=repeats) for repeats in (0, 10)]
+    errors = [np.linalg.norm(rebuilt(*start) - tensor) for start in starts]
+    assert errors[1] < 0.5 * errors[0]
+
+
+def test_verbose_prints_every_iteration(capsys):
+    _, errors = parafac(PROBLEM.tensor, 3, random_state=0, verbose=1, return_errors=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(errors)
+    assert lines[0] == f"iteration 1, relative error: {errors[0]}"
+    assert lines[-1].startswith("converged after")
+
+
+def test_a_rank_given_as_a_share_ends_after_the_iterations_of_all_starts():
+    tensor = np.random.default_rng(0).random((8, 7, 6))
+    with pytest.warns(codiag.ConvergenceWarning):
+        _, errors = parafac(tensor, "same", n_iter_max=5, random_state=0, return_errors=True)
+    assert len(errors) <= 5 + 2
+
+
 def test_it_works_without_tensorly(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorly", None)
     monkeypatch.setitem(sys.modules, "tensorly.cp_tensor", None)
@@ -333,3 +395,13 @@ def test_it_works_without_tensorly(monkeypatch):
 def test_arrays_of_different_shapes_are_no_tensor():
     with pytest.raises(ValueError, match="tensor must be one array"):
         parafac([np.ones((2, 3, 4)), np.ones((2, 3))], 1)
+
+
+def test_the_start_of_a_complex_array_is_complex():
+    rng = np.random.default_rng(0)
+    factors = [rng.standard_normal((5, 2)) + 1j * rng.standard_normal((5, 2)) for _ in range(3)]
+    tensor = np.einsum("ir,jr,kr->ijk", *factors)
+    weights, start = codiag.drop_in.parafac(tensor, 2, n_iter_max=0, init="svd")
+    leading = [np.linalg.svd(np.moveaxis(tensor, mode, 0).reshape(5, -1))[0][:, :2] for mode in range(3)]
+    for found, expected in zip(start, leading, strict=True):
+        assert np.linalg.norm(expected - found @ np.linalg.lstsq(found, expected)[0]) < 1e-10

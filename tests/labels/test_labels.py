@@ -250,7 +250,7 @@ def test_results_are_frames_of_other_libraries(library):
 def test_results_are_in_the_labels_of_the_data(form):
     fit = codiag.factorize(FORMS[form](), 2, seed=0)
     frames = fit.to_frames()
-    assert list(frames) == list(NAMES)
+    assert list(frames) == [*NAMES, *(f"{name}_standard_error" for name in NAMES)]
     assert_array_equal(frames["person"].loc["cem"], fit.factors[0][2])
     assert frames["day"].index.name == "day"
     pytest.importorskip("xarray")
@@ -264,7 +264,7 @@ def test_results_are_in_the_labels_of_the_data(form):
 
 def test_results_without_labels_are_counted():
     fit = codiag.factorize(entries(), 2, seed=0)
-    assert list(fit.to_frames()) == ["mode_0", "mode_1", "mode_2"]
+    assert list(fit.to_frames(standard_errors=False)) == ["mode_0", "mode_1", "mode_2"]
     assert fit.to_frames()["mode_1"].index.tolist() == [0, 1, 2, 3]
     pytest.importorskip("xarray")
     assert fit.to_xarray()["factor_mode_2"].shape == (6, 2)
@@ -471,3 +471,38 @@ def test_what_is_refused(table, options, error, said):
 def test_labels_must_fit():
     with pytest.raises(ValueError, match="labels must be for the modes of the tensor"):
         codiag.factorize(Labelled(entries(), Labels(("a", "b", "c"), (PEOPLE[:3], None, None))), 2, seed=0)
+
+
+def test_units_and_standard_errors_travel_with_the_labels(tmp_path):
+    array = FORMS["xarray"]()
+    array.coords["wave"].attrs["units"] = "nm"
+    fit = codiag.factorize(array, 2, seed=0)
+    fit.save(tmp_path / "fit.npz")
+    for each in (fit, codiag.Factorization.load(tmp_path / "fit.npz")):
+        assert each.labels.title(2) == "wave (nm)"
+        dataset = each.to_xarray()
+        assert dataset.coords["wave"].attrs == {"units": "nm"}
+        assert_array_equal(dataset["weights_standard_error"], each.weight_standard_errors)
+        assert_array_equal(dataset["factor_wave_standard_error"], each.entry_standard_errors[2])
+        assert_array_equal(each.to_frames()["wave_standard_error"], each.entry_standard_errors[2])
+    assert len(fit.to_frames(standard_errors=False)) == 3
+    assert "weights_standard_error" not in fit.to_xarray(standard_errors=False)
+
+
+def test_coefficients_of_labelled_samples_are_labelled():
+    array = FORMS["xarray"]()
+    fit = codiag.factorize(array, 2, seed=0)
+    new = array.isel(day=[0, 1]).transpose("wave", "day", "person")
+    found = fit.transform(new, mode=1)
+    assert found.dims == ("day", "component")
+    assert_array_equal(found.coords["day"], array.coords["day"][:2])
+    assert_array_equal(found, fit.transform(array.values[:, :2], mode=1))
+
+
+def test_tables_are_not_saved_as_fits(tmp_path):
+    fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+    with pytest.raises(ValueError, match=r"path must end in \.npz.* fit\.to_frames\(\)"):
+        fit.save(tmp_path / "fit.csv")
+    np.savez(tmp_path / "other.npz", a=1)
+    with pytest.raises(ValueError, match="or is damaged: it has no entry 'meta'"):
+        codiag.Factorization.load(tmp_path / "other.npz")

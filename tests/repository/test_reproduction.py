@@ -119,6 +119,33 @@ def test_a_killed_process_leaves_what_it_had_and_its_claims_go_with_it(tmp_path)
     assert read(TOY, tmp_path / "killed") == read(TOY, tmp_path / "whole")
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc to find processes in")
+def test_workers_end_with_the_process_that_started_them(tmp_path):
+    process = started(tmp_path, jobs=1)
+    wait_for_lines(tmp_path / "toy.jsonl", 1)
+    workers = children_of(process.pid)
+    process.kill()
+    process.wait()
+    assert workers
+    end = time.monotonic() + 20
+    while any(is_running(worker) for worker in workers) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(is_running(worker) for worker in workers)
+
+
+def children_of(parent):
+    """Return the processes that a process has started: the worker, and the tracker of what they share."""
+    stats = [path.read_text() for path in Path("/proc").glob("[0-9]*/stat") if path.exists()]
+    return [int(stat.split()[0]) for stat in stats if int(stat.rpartition(")")[2].split()[1]) == parent]
+
+
+def is_running(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def test_two_processes_in_one_folder_share_the_work(tmp_path):
     run([TOY], tmp_path / "one")
     both = [started(tmp_path / "two", jobs) for jobs in (0, 1)]

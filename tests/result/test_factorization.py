@@ -106,6 +106,18 @@ def test_tlviz_takes_it(fit):
     assert tlviz.model_evaluation.relative_sse(fit, fit.to_tensor()) < 1e-20
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_tlviz_takes_labelled_factors():
+    tlviz = pytest.importorskip("tlviz", reason="TLViz is not installed")
+    xarray = pytest.importorskip("xarray")
+    tensor = noisy_tensor((6, 5, 4), 2, noise=0.01, seed=0).tensor
+    data = xarray.DataArray(tensor, [("sample", list("abcdef")), ("day", np.arange(5)), ("wave", np.arange(4))])
+    fit = codiag.factorize(data, 2, seed=0)
+    labelled = (fit.weights, list(fit.to_frames(standard_errors=False).values()))
+    assert tlviz.visualisation.outlier_plot(labelled, data) is not None
+    assert tlviz.postprocessing.postprocess(labelled, data) is not None
+
+
 def test_pyttb_takes_it(fit):
     pytest.importorskip("pyttb", reason="pyttb is not installed")
     assert_allclose(fit.to_pyttb().full().double(), fit.to_tensor(), atol=1e-12)
@@ -154,3 +166,17 @@ def test_copies_compute_nothing_and_keep_the_problem(copied, monkeypatch):
         other = copied(fit)
     assert other.problem is not None
     assert_array_equal(other.standard_errors, fit.standard_errors)
+
+
+def test_results_are_shown_as_people_read_them():
+    fit = codiag.factorize(noisy_tensor((4, 5, 6), 1, noise=0.1, seed=0).tensor, 1, seed=0)
+    assert repr(fit).startswith("Factorization(1 component of a tensor 4 x 5 x 6")
+    lines = repr(fit.stages).splitlines()
+    assert lines[0].split() == ["stage", "sweeps", "objective", "seconds"]
+    assert len(lines) == 1 + len(fit.stages)
+    assert fit.stages[-1].name in lines[-1]
+    assert fit.stages[-1].name in fit.stages._repr_html_()
+    verdict = fit.diagnose()
+    assert repr(verdict) == str(verdict)
+    assert "1 of 1 component is well determined" in verdict._repr_html_()
+    assert pickle.loads(pickle.dumps(fit)).stages == fit.stages

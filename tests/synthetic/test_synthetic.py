@@ -188,3 +188,15 @@ def test_the_noise_of_the_theory_is_symmetric_and_of_unit_operator_norm():
     noise, _ = noise_of("theory", 8, 4, orthogonal=True, seed=0)
     np.testing.assert_allclose(noise, noise.transpose(2, 0, 1), atol=1e-14)
     assert operator_norm(noise, seed=1) == pytest.approx(1, rel=1e-3)
+
+
+@pytest.mark.parametrize("options", [{"noise": 1e308}, {"factor": np.full((3, 2), 1e200)}])
+def test_matrices_that_would_not_be_finite_are_refused(options):
+    with pytest.raises(ValueError, match="fit into float64"):
+        matrix_stack(**{"factor": np.eye(3)[:, :2], "n_matrices": 2, "seed": 0} | options)
+
+
+def test_data_is_shown_by_its_sizes():
+    assert repr(fluorescence((5, 20, 12), 2, seed=0)) == (
+        "Fluorescence(tensor: 5 x 20 x 12; weights: 2; factors: 5 x 2, 20 x 2, 12 x 2; emission: 20; excitation: 12)"
+    )

@@ -7,7 +7,8 @@ import pytest
 
 from cases import COMPLEX, DIAGONALIZERS
 from codiag.metrics import match_components
-from codiag.synthetic import matrix_stack
+from codiag.synthetic import matrix_stack, orthonormal_factor, unit_factor
+from codiag.theory import first_order_perturbation
 from reference.first_order import afsari, cardoso, two_sided
 
 FREE = [name for name, case in DIAGONALIZERS.items() if not case.orthogonal and case.symmetric]
@@ -103,3 +104,17 @@ def test_right_standard_errors_are_those_of_the_transposed_problem():
     mirrored = case.exactly(stack.matrices.transpose(0, 2, 1), seed=0)
     order = match_components(mirrored.factor, fit.right_factor).permutation
     np.testing.assert_allclose(fit.transposed().standard_errors, mirrored.standard_errors[order], rtol=1e-6)
+
+
+@pytest.mark.parametrize("orthogonal", [True, False])
+@pytest.mark.parametrize("value", [-1.0, 0.0, 3.0])
+def test_components_that_diagonals_do_not_separate_have_infinite_errors(orthogonal, value):
+    """Noise of any size rotates them; a third component with a diagonal of its own has a finite error."""
+    rng = np.random.default_rng(0)
+    factor = orthonormal_factor(4, 3, rng) if orthogonal else unit_factor(4, 3, rng)
+    noise = rng.standard_normal((5, 4, 4))
+    diagonals = np.column_stack([np.full((5, 2), value), rng.standard_normal(5)])
+    found = first_order_perturbation(factor, diagonals, noise + noise.transpose(0, 2, 1), orthogonal=orthogonal)
+    assert np.isinf(found.errors[:2]).all()
+    assert np.isfinite(found.errors[2]) or value == 0
+    assert not np.isnan(found.displacements).any()

@@ -82,14 +82,34 @@ def as_sample_weight(sample_weight: Array | Sequence[float] | None, stack: Array
     values = to_host(as_real_array(sample_weight, "sample_weight", "use their absolute values"))
     if values.shape != (stack.shape[0],):
         raise ValueError(f"sample_weight must have shape ({stack.shape[0]},), one per matrix; got {values.shape}")
-    converted = like(values, real_part(stack[:1, :1, :1]))
+    with np.errstate(over="ignore"):
+        converted = like(values, real_part(stack[:1, :1, :1]))
     rounded = to_host(converted)  # may overflow or vanish in single precision
     if not np.all(np.isfinite(rounded)) or np.any(rounded < 0) or np.count_nonzero(rounded) < 2:
         raise ValueError(
             f"sample_weight must be finite and not negative in {stack.dtype}, at least two of them positive; "
             f"got {np.count_nonzero(rounded > 0)} positive, from {values.min():.3g} to {values.max():.3g}"
         )
+    _check_weighted_magnitude(rounded, stack)
     return converted
+
+
+def _check_weighted_magnitude(sample_weight: np.ndarray, stack: Array) -> None:
+    """Raise if weighted squares of the entries would overflow or vanish."""
+    xp = array_namespace(stack)
+    sizes = to_host(xp.max(xp.abs(xp.reshape(stack, (stack.shape[0], -1))), axis=1)).astype(np.float64)
+    largest = float(np.max(np.sqrt(sample_weight.astype(np.float64)) * sizes))
+    limit = magnitude_limit(stack)
+    if not 1 / limit < largest < limit:
+        raise ValueError(
+            f"sample_weight times the squared entries must fit into {stack.dtype}; the largest is of the "
+            f"order {largest:.0e} squared. Only ratios of weights matter for the factors: divide all by the largest"
+        )
+
+
+def magnitude_limit(stack: Array) -> float:
+    """Return the size of entries whose squares, and sums of them, are numbers in the precision of the stack."""
+    return 1e150 if epsilon(stack) < 1e-10 else 1e16
 
 
 def as_rank(rank: int | None, limit: int | None = None) -> int | None:
@@ -286,7 +306,7 @@ def _check_magnitude(size: float, stack: Array) -> None:
     """Raise if squares of the entries would overflow or vanish."""
     if size == 0:
         raise UndeterminedError("matrices must not all be zero")
-    limit = 1e150 if epsilon(stack) < 1e-10 else 1e16
+    limit = magnitude_limit(stack)
     if not 1 / limit < size < limit:
         raise UndeterminedError(
             f"matrices must have entries whose squares fit into {stack.dtype}; theirs are of the order {size:.0e}. "

@@ -28,4 +28,14 @@ from codiag._text._tables import (
     table_rows,
     values_of,
 )
-from codiag._text._writing import html_table, inert, save_arrays, visible, write_text, written_at_once
+from codiag._text._writing import (
+    counted,
+    html_paragraphs,
+    html_table,
+    inert,
+    save_arrays,
+    text_table,
+    visible,
+    write_text,
+    written_at_once,
+)

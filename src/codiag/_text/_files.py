@@ -69,7 +69,8 @@ def open_binary(path: Path) -> IO[bytes]:
 def reason_of(error: Exception) -> str:
     """Return the message of an error, as a phrase also for a KeyError, whose message is only the key."""
     if isinstance(error, KeyError) and error.args:
-        return f"it holds no {error.args[0]}"
+        key = str(error.args[0]).removesuffix(" is not a file in the archive")  # the words of NumPy
+        return f"it has no entry {key!r}"
     return str(error) or type(error).__name__
 
 

@@ -86,6 +86,25 @@ MOST_ROWS = 30
 """Largest number of rows that a notebook shows."""
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number and a noun, in the plural unless the number is one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def text_table(columns: Mapping[str, Iterable[object]]) -> str:
+    """Return columns as lines of text, the first at the left, the others at the right."""
+    rows = [tuple(columns), *zip(*columns.values(), strict=True)]
+    cells = [[visible(str(cell)) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(columns))]
+    lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells]
+    return "\n".join(lines)
+
+
+def html_paragraphs(text: str) -> str:
+    """Return every line of a text as a paragraph of HTML."""
+    return f"<div>{''.join(f'<p>{_text(line)}</p>' for line in text.splitlines())}</div>"
+
+
 def html_table(title: str, columns: Mapping[str, Iterable[object]]) -> str:
     """Return a title and columns as HTML, with all cells as text."""
     head = "".join(f"<th>{_text(name)}</th>" for name in columns)

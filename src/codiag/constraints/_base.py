@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -283,7 +284,9 @@ def solve_rows(gram: Array, product: Array) -> Array:
     return xp.linalg.solve(matrix, product[:, :, None])[:, :, 0]
 
 
-ConstraintsLike: TypeAlias = Constraint | str | Sequence[Constraint | str | None] | None
+ConstraintsLike: TypeAlias = (
+    Constraint | str | Sequence[Constraint | str | None] | Mapping[int, Constraint | str | None] | None
+)
 """A constraint or its name, for all modes, or a sequence with one for each; None for a free mode."""
 
 Constraints: TypeAlias = tuple[Constraint | None, ...] | None
@@ -293,7 +296,9 @@ Constraints: TypeAlias = tuple[Constraint | None, ...] | None
 def as_constraints(raw: ConstraintsLike, order: int) -> Constraints:
     """Return one constraint for each of the modes of a tensor; None if all modes are free."""
     given: list[Any] = [raw] * order
-    if isinstance(raw, Iterable) and not isinstance(raw, str | Constraint | type):
+    if isinstance(raw, Mapping):
+        given = _of_mapping(raw, order)
+    elif isinstance(raw, Iterable) and not isinstance(raw, str | Constraint | type):
         given = list(raw)
     if len(given) != order:
         raise ValueError(
@@ -302,6 +307,19 @@ def as_constraints(raw: ConstraintsLike, order: int) -> Constraints:
         )
     constraints = tuple(_as_constraint(constraint) for constraint in given)
     return None if all(constraint is None for constraint in constraints) else constraints
+
+
+def _of_mapping(raw: Mapping[Any, Any], order: int) -> list[Any]:
+    """Return constraints of all modes from those of some, by the numbers of the modes; the others are free."""
+    for mode in raw:
+        if isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not -order <= mode < order:
+            raise ValueError(
+                f"constraints, if it is a dict, must have numbers of modes from 0 to {order - 1} as keys; got {mode!r}"
+            )
+    given: list[Any] = [None] * order
+    for mode, constraint in raw.items():
+        given[mode] = constraint
+    return given
 
 
 def check_constraints(constraints: Constraints, shape: Sequence[int], rank: int) -> None:
@@ -316,8 +334,9 @@ def _as_constraint(raw: Any) -> Constraint | None:
 
     if raw is None or isinstance(raw, Constraint):
         return raw
-    if isinstance(raw, str) and raw.lower() in CONSTRAINTS:
-        return CONSTRAINTS[raw.lower()]
+    name = re.sub("[-_ ]", "", raw).lower() if isinstance(raw, str) else ""  # "non-negative" is "nonnegative"
+    if name in CONSTRAINTS:
+        return CONSTRAINTS[name]
     if isinstance(raw, str):
         raise ValueError(
             f"constraints must be named {', '.join(CONSTRAINTS)}, or be objects of codiag.constraints; got {raw!r}"

@@ -28,14 +28,27 @@ from codiag._arrays import (
     squared_magnitudes,
     to_host,
 )
-from codiag._checks import Seed, as_generator, as_number, as_rank, as_sample_weight, as_stack, explains_keywords
+from codiag._checks import (
+    Seed,
+    UndeterminedError,
+    as_generator,
+    as_number,
+    as_rank,
+    as_sample_weight,
+    as_stack,
+    explains_keywords,
+)
 from codiag.diagonalize._diagonalization import Diagonalization
 from codiag.diagonalize._fixed_point import Iterate, Limits
-from codiag.diagonalize._stack import MatrixStack, compress, range_bases
+from codiag.diagonalize._stack import MatrixStack, compress, numerical_rank, range_bases
 from codiag.diagonalize._starts import as_start, compressed_start, start_rank
 
 NOT_COMPILED = 2**24
 """Entries up to which matrices of JAX are diagonalized by NumPy, which ends before JAX has compiled a step."""
+
+
+ILL_CONDITIONED = 1e10
+"""Norm of the inverse of unit factors above which the matrices may have fewer components than the rank."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,15 +170,17 @@ class Diagonalizer(ABC):
         bases = range_bases(scaled, rank, rng, symmetric=self.symmetric)
         core = compress(scaled, *bases)
         sides = None if start is None else compressed_start(start, bases, core, orthogonal=self.orthogonal)
-        with np.errstate(all="ignore"):  # a start may be degenerate; the iterations check for NaN
-            if core.shape[1] == 1:
-                iterate = Iterate(identity(1, stack), identity(1, stack), 0, True)
-            else:
-                iterate = self.iterate(core, rng) if sides is None else self.iterate_from(core, rng, *sides)
-            if not isinstance(iterate, Iterate):
-                raise TypeError(f"{type(self).__name__}.iterate must return an Iterate; got {type(iterate).__name__}")
         unscaled = core if scaled is stack else compress(stack, *bases)
-        fit = _assemble(self, unscaled, sample_weight, bases, iterate)
+        try:
+            iterate = self._iterated(core, rng, sides)
+            fit = _assemble(self, unscaled, sample_weight, bases, iterate)
+        except (np.linalg.LinAlgError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and "singular" not in str(error):  # torch raises a RuntimeError
+                raise
+            raise _undetermined(scaled, rank, rng) from error
+        size = float(array_namespace(fit.inverse).linalg.vector_norm(fit.inverse))
+        if not size < ILL_CONDITIONED and (not math.isfinite(size) or _exceeds(scaled, rank, rng)):
+            raise _undetermined(scaled, rank, rng)
         return fit if stack is given else _like_input(fit, given)
 
     def _check_kind(self, stack: Array) -> None:
@@ -180,6 +195,16 @@ class Diagonalizer(ABC):
         raise ValueError(
             f"matrices must be {kinds} for {self.name}; got complex {kind} ones, of dtype {stack.dtype}. {way_out} them"
         )
+
+    def _iterated(self, core: Array, rng: np.random.Generator, sides: tuple[Array, Array] | None) -> Iterate:
+        """Return inverse factors of the compressed matrices; matrices with one row need no iteration."""
+        if core.shape[1] == 1:
+            return Iterate(identity(1, core), identity(1, core), 0, True)
+        with np.errstate(all="ignore"):  # a start may be degenerate; the iterations check for NaN
+            iterate = self.iterate(core, rng) if sides is None else self.iterate_from(core, rng, *sides)
+        if not isinstance(iterate, Iterate):
+            raise TypeError(f"{type(self).__name__}.iterate must return an Iterate; got {type(iterate).__name__}")
+        return iterate
 
     @abstractmethod
     def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
@@ -296,6 +321,24 @@ class Diagonalizer(ABC):
         2500.0
         """
         return 4.0 * n * size**3
+
+
+def _exceeds(stack: Array, rank: int | None, rng: np.random.Generator) -> bool:
+    """Return whether the rank is above that of the matrices."""
+    return rank is not None and rank > numerical_rank(stack, rng)
+
+
+def _undetermined(stack: Array, rank: int | None, rng: np.random.Generator) -> UndeterminedError:
+    """Return the error for matrices that determine fewer free components than the rank."""
+    if _exceeds(stack, rank, rng):
+        return UndeterminedError(
+            f"rank must be at most {numerical_rank(stack, rng)}, the rank of the matrices up to rounding; got {rank}. "
+            "rank=None is that rank"
+        )
+    return UndeterminedError(
+        "matrices must have a combination that is not singular, or free factors are not determined; use a smaller rank "
+        "or a method with orthogonal factors, like codiag.diagonalize.OrthogonalNewton()"
+    )
 
 
 def _scaled(stack: Array, sample_weight: Array | None) -> Array:

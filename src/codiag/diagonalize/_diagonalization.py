@@ -11,7 +11,7 @@ import numpy as np
 
 from codiag._arrays import Array, array_namespace, double, epsilon, is_complex, squared_magnitudes, to_host
 from codiag._checks import warn_of_former
-from codiag._text import html_table
+from codiag._text import counted, html_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -298,7 +298,7 @@ class Diagonalization:
     def __repr__(self) -> str:
         (rows, k), columns = self.factor.shape, self.right_factor.shape[0]
         return (
-            f"Diagonalization({self.diagonals.shape[0]} matrices {rows} x {columns}, {k} components, "
+            f"Diagonalization({self.diagonals.shape[0]} matrices {rows} x {columns}, {counted(k, 'component')}, "
             f"off_diagonal={self.off_diagonal:.3g}, n_sweeps={self.n_sweeps}, converged={self.converged})"
         )
 

@@ -10,8 +10,8 @@ of the real and the imaginary part.
 With few matrices and large noise, pairs are coupled by their off-diagonal entries, and such steps converge slowly.
 Newton's method uses the whole second derivative: for :math:`B \leftarrow e^W B`, W skew-symmetric,
 :math:`\dot D_l = W D_l + (W D_l)^\top`; the gradient of :math:`-\sum_l \sum_i |d_{il}|^2 / 4` is the skew part of
-:math:`G = \sum_l D_l \,\mathrm{diag}(\bar d_l)`. The Newton equation is solved by conjugate gradients, preconditioned by
-the gaps of the pairs, and truncated at negative curvature (Steihaug).
+:math:`G = \sum_l D_l \,\mathrm{diag}(\bar d_l)`. The Newton equation is solved by conjugate gradients,
+preconditioned by the gaps of the pairs, and truncated at negative curvature (Steihaug).
 """
 
 from __future__ import annotations

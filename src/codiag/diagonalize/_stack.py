@@ -58,14 +58,14 @@ def range_bases(
     rows, columns = stack.shape[1:]
     rank = as_rank(rank, min(rows, columns))
     if rank is None:
-        rank = _numerical_rank(stack, rng)
+        rank = numerical_rank(stack, rng)
     left = None if rank == rows else _dominant_range(stack, rank, axis=1)
     if symmetric:
         return left, left if left is None or not is_hermitian(stack) else conjugate(left)
     return left, None if rank == columns else _dominant_range(stack, rank, axis=2)
 
 
-def _numerical_rank(stack: Array, rng: np.random.Generator) -> int:
+def numerical_rank(stack: Array, rng: np.random.Generator) -> int:
     """Return the dimension of the range of the stack, up to machine precision."""
     xp = array_namespace(stack)
     rows, columns = (int(size) for size in stack.shape[1:])

@@ -19,6 +19,9 @@ from codiag.problem import Problem
 from codiag.result import Factorization
 from codiag.tensors import components_of
 
+MODERATE = (1e-30, 1e30)
+"""Sizes of entries of factors whose products of a few modes are numbers in double precision."""
+
 Monitor = Callable[[Any, float], bool]
 """Called with components and their relative error after every sweep; returns whether to stop."""
 
@@ -31,12 +34,25 @@ def sweep_from(problem: Problem, init: Any, monitor: Monitor) -> tuple[Factoriza
     check_init(init)
     objective = LeastSquares(problem)
     norm = _checked_norm(objective)
-    start = start_from(init, problem, np.random.default_rng(0)).components
+    start = start_from(_moderate(init), problem, np.random.default_rng(0)).components
     if problem.required_features:
         start = objective.feasible(start)
     swept = objective.sweep([start.factors[0] * start.weights, *start.factors[1:]], unit=False)
     error = objective.relative_error(swept)
     return Factorization(swept.weights, swept.factors, error, norm, False), monitor(swept, error)
+
+
+def _moderate(init: Any) -> Any:
+    """Return a start with factors of moderate size: the first sweep solves for the scale again, which may overflow."""
+    components = components_of(init)
+    if components is None:
+        return init
+    factors = [np.asarray(to_host(factor)) for factor in components[1]]
+    sizes = [float(np.max(np.abs(factor), initial=0)) for factor in factors]
+    if all(MODERATE[0] < size < MODERATE[1] for size in sizes):
+        return init
+    weights = None if components[0] is None else np.sign(to_host(components[0]))
+    return weights, [factor / size if size > 0 else factor for factor, size in zip(factors, sizes, strict=True)]
 
 
 def _checked_norm(objective: LeastSquares) -> float:

@@ -19,6 +19,7 @@ from codiag.drop_in._alternating import (
     sweep_from,
     with_fixed_modes,
 )
+from codiag.drop_in._start import start_of
 from codiag.methods import NLS, Auto, Method
 from codiag.problem import Problem
 from codiag.result import Factorization, complaint_about, solve
@@ -30,7 +31,8 @@ class Request:
     """The arguments of a call, checked.
 
     Factors of the modes in `nonnegative` have no negative entries. Half of `ridge` times the sum of squares of the
-    other factors is added to the objective. `mask` has the weights of the entries, None if all are observed.
+    other factors is added to the objective. `mask` has the weights of the entries, None if all are observed. `is_share`
+    says that the rank was given as a share of the entries.
     """
 
     tensor: Any
@@ -44,6 +46,9 @@ class Request:
     ridge: float = 0.0
     mask: np.ndarray | None = None
     n_sparse: int = 0
+    svd_mask_repeats: int = 5
+    is_verbose: bool = False
+    is_share: bool = False
     callback: Callable[[Any, float], Any] | None = None
 
     @property
@@ -80,16 +85,31 @@ def answer(request: Request, *, normalize: bool) -> tuple[Any, list[float], str 
 
     def monitor(components: Any, error: float) -> bool:
         errors.append(error)
-        if request.callback is None:
-            return False
-        fit = Factorization(components.weights, tuple(components.factors), error, math.nan, False)
-        return request.callback(request.finished(fit), error) is True
+        if request.is_verbose:
+            print(f"iteration {len(errors)}, relative error: {error}")  # noqa: T201
+        if request.callback is not None:
+            fit = Factorization(components.weights, tuple(components.factors), error, math.nan, False)
+            if request.callback(request.finished(fit), error) is True:
+                return True
+        # Shares ask for hundreds of components, far more than the data determines: one round of steps is enough.
+        return request.is_share and len(errors) >= request.n_iter_max
 
     options = {"tol": request.tol or 1e-16, "max_sweeps": request.n_iter_max, "monitor": monitor}
-    fit, complaint = _fitted(request, options)
+    fit, complaint = _fitted(request, options) if request.n_iter_max else (_unfitted(request), None)
     errors.append(fit.relative_error)
+    if request.is_verbose and request.n_iter_max:
+        ending = "converged" if fit.converged else "did not converge"
+        print(f"{ending} after {len(errors) - 1} iterations, relative error: {fit.relative_error}")  # noqa: T201
     unit = with_unit_columns(fit) if normalize else with_unit_weights(fit, balanced=request.ridge > 0)
     return request.finished(unit), errors, complaint
+
+
+def _unfitted(request: Request) -> Factorization:
+    """Return the start; of a matrix, its leading singular vectors, which are start and fit."""
+    if request.order == 2:
+        return _of_matrix(request.tensor, request.rank, request.fixed)
+    problem = request.problem(symmetric=False)
+    return start_of(problem, request.init, request.seed, request.mask, request.svd_mask_repeats)
 
 
 def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, str | None]:

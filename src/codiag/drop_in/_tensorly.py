@@ -44,9 +44,10 @@ def parafac(
         Real or complex. The components of a matrix are its leading singular vectors, which fit best.
     rank : int, float or "same"
         Number of components. A float is the number of parameters relative to the number of entries, and "same" is
-        1.0, as in TensorLy.
+        1.0, as in TensorLy; `n_iter_max` then counts the steps of all starts together.
     n_iter_max : int
-        Gauss-Newton steps; with `fixed_modes`, sweeps over the other modes.
+        Gauss-Newton steps of a start; with `fixed_modes`, sweeps over the other modes. With zero, the start is
+        returned: the leading singular vectors of every unfolding with "svd".
     init : {"svd", "random"}, CPTensor, or (weights, factors)
         "svd" is the default start of codiag, joint diagonalization; "random" is a random start. From a given start,
         the first iteration is a sweep of alternating least squares; components keep its order and its signs.
@@ -61,7 +62,7 @@ def parafac(
     random_state : None, int, RandomState or Generator
         Source of a random start.
     verbose : int or bool
-        Accepted and ignored; the log of codiag (``logging``) has the progress.
+        Whether to print the relative error after every step, of all starts in turn.
     return_errors : bool
         Whether to return also the relative errors after every step.
     sparsity : float or int, optional
@@ -78,7 +79,8 @@ def parafac(
     fixed_modes : list of int, optional
         Modes whose factors are those of `init`. The last mode is never fixed, as in TensorLy.
     svd_mask_repeats : int
-        Accepted and ignored.
+        With ``n_iter_max=0`` and a mask, how often missing entries are filled in by the leading singular vectors;
+        ignored otherwise.
     linesearch : bool
         Accepted and ignored.
     callback : callable, optional
@@ -111,7 +113,8 @@ def parafac(
     shape = _shape_of(tensor)
     fixed = _without_last(fixed_modes, len(shape))
     n_sparse = _as_count(sparsity, math.prod(shape))
-    options = {"ridge": float(l2_reg), "n_sparse": n_sparse, "callback": callback}
+    options = {"ridge": float(l2_reg), "n_sparse": n_sparse, "callback": callback, "is_verbose": bool(verbose)}
+    options["svd_mask_repeats"] = int(svd_mask_repeats)
     request = _request(tensor, rank, init, fixed, random_state, n_iter_max, tol, mask, **options)
     return _answered(request, normalize_factors, return_errors)
 
@@ -143,7 +146,8 @@ def non_negative_parafac(
     rank : int, float or "same"
         Number of components, as in `parafac`.
     n_iter_max : int
-        Gauss-Newton steps; with `fixed_modes`, sweeps over the other modes.
+        Gauss-Newton steps of a start; with `fixed_modes`, sweeps over the other modes. With zero, the start is
+        returned: the leading singular vectors of every unfolding with "svd".
     init : {"svd", "random"}, CPTensor, or (weights, factors)
         As in `parafac`; starts are made non-negative.
     svd : str
@@ -153,7 +157,7 @@ def non_negative_parafac(
     random_state : None, int, RandomState or Generator
         Source of a random start.
     verbose : int or bool
-        Accepted and ignored; the log of codiag (``logging``) has the progress.
+        Whether to print the relative error after every step, of all starts in turn.
     normalize_factors : bool
         Whether columns have unit norm; otherwise weights are one, and the first factor is multiplied by them.
     return_errors : bool
@@ -189,7 +193,18 @@ def non_negative_parafac(
     switches = {"verbose": verbose, "normalize_factors": normalize_factors, "return_errors": return_errors}
     _check_hints(svd, cvg_criterion, **switches)
     fixed, nonnegative = _without_last(fixed_modes, order), frozenset(range(order))
-    request = _request(tensor, rank, init, fixed, random_state, n_iter_max, tol, mask, nonnegative=nonnegative)
+    request = _request(
+        tensor,
+        rank,
+        init,
+        fixed,
+        random_state,
+        n_iter_max,
+        tol,
+        mask,
+        nonnegative=nonnegative,
+        is_verbose=bool(verbose),
+    )
     return _answered(request, normalize_factors, return_errors)
 
 
@@ -219,7 +234,8 @@ def non_negative_parafac_hals(
     rank : int, float or "same"
         Number of components, as in `parafac`.
     n_iter_max : int
-        Gauss-Newton steps; with `fixed_modes`, sweeps over the other modes.
+        Gauss-Newton steps of a start; with `fixed_modes`, sweeps over the other modes. With zero, the start is
+        returned: the leading singular vectors of every unfolding with "svd".
     init : {"svd", "random"}, CPTensor, or (weights, factors)
         As in `non_negative_parafac`.
     svd : str
@@ -239,7 +255,7 @@ def non_negative_parafac_hals(
     normalize_factors : bool
         As in `non_negative_parafac`.
     verbose : int or bool
-        Accepted and ignored; the log of codiag (``logging``) has the progress.
+        Whether to print the relative error after every step, of all starts in turn.
     return_errors : bool
         Whether to return also the relative errors after every step.
     cvg_criterion : str
@@ -275,20 +291,22 @@ def non_negative_parafac_hals(
     nonnegative = range(order) if isinstance(nn_modes, str) else _as_modes("nn_modes", nn_modes or (), order)
     fixed = _as_modes("fixed_modes", fixed_modes or (), order)
     request = _request(
-        tensor, rank, init, fixed, random_state, n_iter_max, tol, None, nonnegative=frozenset(nonnegative)
-    )
+        tensor, rank, init, fixed, random_state, n_iter_max, tol, None, nonnegative=frozenset(nonnegative),
+        is_verbose=bool(verbose),
+    )  # fmt: skip
     return _answered(request, normalize_factors, return_errors)
 
 
 def _request(
     tensor: Any, rank: Any, init: Any, fixed: list[int], seed: Any, n_iter_max: int, tol: Any, mask: Any, **options: Any
 ) -> Request:
-    as_number("n_iter_max", n_iter_max, integer=True)
+    as_number("n_iter_max", n_iter_max, integer=True, zero=True)
     check_seed("random_state", seed)
     shape = _shape_of(tensor)
     return Request(
-        tensor, _as_rank(rank, shape), init, fixed, seed, n_iter_max, tol, mask=_as_mask(mask, shape), **options
-    )
+        tensor, _as_rank(rank, shape), init, fixed, seed, n_iter_max, tol, mask=_as_mask(mask, shape),
+        is_share=isinstance(rank, str | float | np.floating), **options,
+    )  # fmt: skip
 
 
 def _answered(request: Request, normalize: bool, return_errors: bool) -> Any:
@@ -364,11 +382,14 @@ def _as_modes(name: str, modes: Any, order: int) -> list[int]:
 
 
 def _shape_of(tensor: Any) -> tuple[int, ...]:
-    """Return the shape of the tensor; raise if its parts have different shapes."""
+    """Return the shape of the tensor; raise if its parts have different shapes, or if it has fewer than two modes."""
     try:
-        return tuple(np.shape(tensor))
+        shape = tuple(np.shape(tensor))
     except ValueError as error:
         raise ValueError("tensor must be one array; its parts have different shapes") from error
+    if len(shape) < 2:
+        raise ValueError(f"tensor must have at least two modes; got {len(shape)}, shape {shape}")
+    return shape
 
 
 def _refuse_sparsity(coefficients: Any) -> None:

@@ -1,6 +1,6 @@
 """Names of modes and labels of their indices, and arrays of names: results carry them, algorithms do not see them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from numbers import Real
@@ -21,6 +21,8 @@ class Labels:
         One for each mode, all different.
     values : tuple of arrays of shape (d_m,), or None
         Numbers, dates or text; None for a mode without labels, whose indices are numbers from 0.
+    attributes : tuple of dict
+        What else is known of the labels of each mode: the attributes of a coordinate of xarray, such as ``units``.
 
     See Also
     --------
@@ -37,6 +39,7 @@ class Labels:
 
     names: tuple[str, ...]
     values: tuple[np.ndarray | None, ...]
+    attributes: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(str(name) for name in self.names))
@@ -47,6 +50,12 @@ class Labels:
                 f"values must be labels, or None, for each of {len(self.names)} modes; got {len(self.values)}"
             )
         object.__setattr__(self, "values", tuple(None if raw is None else as_labels(raw) for raw in self.values))
+        if len(self.attributes) not in (0, len(self.names)):
+            raise ValueError(
+                f"attributes must be dicts for each of {len(self.names)} modes, or none; got {len(self.attributes)}"
+            )
+        known = tuple(dict(each) for each in self.attributes) or tuple({} for _ in self.names)
+        object.__setattr__(self, "attributes", known)
 
     @classmethod
     def counted(cls, order: int) -> Self:
@@ -69,6 +78,29 @@ class Labels:
         ('mode_0', 'mode_1', 'mode_2')
         """
         return cls(tuple(f"mode_{mode}" for mode in range(order)), (None,) * order)
+
+    def title(self, mode: int) -> str:
+        """Return the name of a mode, with the unit of its labels if it is known.
+
+        Parameters
+        ----------
+        mode : int
+            The mode.
+
+        Returns
+        -------
+        str
+            As on the axes of plots.
+
+        Examples
+        --------
+        >>> from codiag.io import Labels
+        >>> labels = Labels(("sample", "emission"), (None, [300, 310]), ({}, {"units": "nm"}))
+        >>> labels.title(0), labels.title(1)
+        ('sample', 'emission (nm)')
+        """
+        unit = self.attributes[mode].get("units")
+        return f"{self.names[mode]} ({unit})" if isinstance(unit, str) and unit else self.names[mode]
 
     def index(self, mode: int, size: int) -> np.ndarray:
         """Return the labels of a mode, numbers from 0 if it has none.

@@ -32,9 +32,10 @@ def read_labelled(raw: Any) -> Labelled:
     """Return a tensor with its labels, which an xarray.DataArray, a pandas Series or a data frame has."""
     if isinstance(raw, Labelled):
         return raw
-    if _is_xarray(raw):
+    if is_xarray(raw):
         values = [np.asarray(raw.coords[name]) if name in raw.coords else None for name in raw.dims]
-        return Labelled(raw.data, Labels(raw.dims, tuple(values)))
+        attributes = [getattr(raw.coords[name], "attrs", {}) if name in raw.coords else {} for name in raw.dims]
+        return Labelled(raw.data, Labels(raw.dims, tuple(values), tuple(attributes)))
     frame = _as_long(raw)
     return Labelled(raw, None) if frame is None else _of_frame(frame, raw, None, None, "missing")
 
@@ -48,14 +49,14 @@ def read_like(raw: Any, fitted: Labels | None, mode: int | None = None) -> Label
     """
     if fitted is None:
         return read_labelled(raw)
-    frame = None if isinstance(raw, Labelled) or _is_xarray(raw) else _as_long(raw)
+    frame = None if isinstance(raw, Labelled) or is_xarray(raw) else _as_long(raw)
     if frame is not None:
         named = {str(name): name for name in frame.columns}
         values = [name for name in frame.columns if str(name) not in fitted.names]
         if values and set(fitted.names) <= named.keys():
             columns = [column_of(frame, named[name]) for name in fitted.names]
             return _of_columns(fitted.names, columns, values[-1], column_of(frame, values[-1]), "missing", fitted, mode)
-    if _is_xarray(raw) and set(map(str, raw.dims)) == set(fitted.names):
+    if is_xarray(raw) and set(map(str, raw.dims)) == set(fitted.names):
         raw = raw.transpose(*sorted(raw.dims, key=lambda name: fitted.names.index(str(name))))
     given = read_labelled(raw)
     if given.labels is not None and len(given.labels.names) == len(fitted.names):
@@ -127,7 +128,7 @@ def is_row_number(column: Any) -> bool:
     return numbers.dtype.kind in "iu" and np.unique(numbers).size == numbers.size
 
 
-def _is_xarray(raw: Any) -> bool:
+def is_xarray(raw: Any) -> bool:
     return all(hasattr(raw, name) for name in ("dims", "coords", "data"))
 
 

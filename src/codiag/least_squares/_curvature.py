@@ -73,6 +73,9 @@ class CurvatureLike(Protocol):
     def matrix(self) -> Array:
         """Return the matrix; unknowns are numbered row by row of the array (D, k)."""
 
+    def within(self, matrix: Array) -> Array:
+        """Return a matrix of all unknowns, like the damped one, restricted to moves that constraints allow."""
+
     def preconditioner(self, damping: float) -> Callable[[Array], Array]:
         """Return an approximate inverse of the damped matrix."""
 
@@ -89,6 +92,9 @@ class _Unrestricted:
 
     def allowed(self, move: Array) -> Array:
         return move
+
+    def within(self, matrix: Array) -> Array:
+        return matrix
 
     def at(self, layout: Layout, point: Array) -> CurvatureLike:
         raise NotImplementedError(f"{type(self).__name__} couples all unknowns")
@@ -345,7 +351,7 @@ class Restricted(_Unrestricted):
     strengths : array of shape (D, 1), optional
         Ridge strengths, added to the diagonal.
     tangent : callable, optional
-        Projects moves on the tangent space of curved sets of factors. Then only products are available.
+        Projects moves, or a stack of them, on the tangent space of curved sets of factors.
     """
 
     def __init__(
@@ -357,7 +363,7 @@ class Restricted(_Unrestricted):
     ) -> None:
         self._base, self._free, self._strengths, self._tangent = curvature, free, strengths, tangent
         self.point, self.layout, self.scales = curvature.point, curvature.layout, curvature.scales
-        self.has_matrix = tangent is None and curvature.has_matrix
+        self.has_matrix = curvature.has_matrix
 
     def allowed(self, move: Array) -> Array:
         return self._free * move if self._tangent is None else self._free * self._tangent(self._free * move)
@@ -377,6 +383,16 @@ class Restricted(_Unrestricted):
         if self._strengths is not None:
             diagonal = diagonal + self._free * self._strengths
         return matrix + xp.reshape(diagonal, (-1, 1)) * identity(free.shape[0], free)
+
+    def within(self, matrix: Array) -> Array:
+        """Return P M P + c (I - P), P the projection on the tangent space: solutions stay in that space."""
+        if self._tangent is None:
+            return matrix
+        unit = identity(matrix.shape[0], matrix)
+        moves = array_namespace(matrix).reshape(unit, (-1, *self.point.shape))
+        projection = array_namespace(matrix).reshape(self._tangent(moves), matrix.shape)
+        size = float(array_namespace(matrix).max(self.scales))
+        return projection @ matrix @ projection + size * (unit - projection)
 
     def preconditioner(self, damping: float) -> Callable[[Array], Array]:
         inner = self._base.preconditioner(damping)

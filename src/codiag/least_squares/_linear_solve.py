@@ -176,7 +176,7 @@ def solve_directly(curvature: CurvatureLike, gradient: Array, damping: float) ->
     """Return the damped step by factorizing the matrix."""
     xp = array_namespace(gradient)
     matrix, diagonal = curvature.matrix(), xp.reshape(damping * curvature.scales, (-1, 1))
-    damped = matrix + diagonal * identity(math.prod(gradient.shape), matrix)
+    damped = curvature.within(matrix + diagonal * identity(math.prod(gradient.shape), matrix))
     return xp.reshape(xp.linalg.solve(damped, -xp.reshape(gradient, (-1, 1))), gradient.shape)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from codiag._arrays import is_complex, to_host
 from codiag._checks import as_number
+from codiag._text import counted
 from codiag.plotting._modes import different_modes, draw_along, is_line, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._style import INK, color_of, grid_of_axes, plain, shown, tell_without_font
 
@@ -90,7 +91,11 @@ def components(
             name_component(axis, row, float(fit.weights[row]))
         if axes is None:
             of = "" if n_rows == fit.rank else f"the largest {n_rows} of "
-            figure.suptitle(f"{of}{fit.rank} components, with their weights", fontsize=11, color=INK)
+            figure.suptitle(
+                f"{of}{counted(fit.rank, 'component')}, with {'its weight' if fit.rank == 1 else 'their weights'}",
+                fontsize=11,
+                color=INK,
+            )
             tell_without_font(figure, texts_of(labels))
     return figure
 
@@ -127,7 +132,7 @@ def _draw_mode(column: Any, fit: Factorization, labels: Labels, mode: int, *, ba
         draw_along(axis, index, rows[:, row], color_of(row), errors[:, row] if bands else None, line=line)
         axis.set_ylim(low - margin, high + margin)
         plain(axis)
-        name_along(axis, labels.names[mode], index, visible=row == column.size - 1)
+        name_along(axis, labels.title(mode), index, visible=row == column.size - 1)
 
 
 def _draw_images(column: Any, fit: Factorization, labels: Labels, modes: tuple[int, ...]) -> None:

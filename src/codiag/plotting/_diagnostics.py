@@ -102,7 +102,7 @@ def _draw_against(axis: Any, fit: Factorization, mode: int, values: np.ndarray, 
     axis.axhline(level, color=MUTED, linewidth=1, linestyle="--")
     axis.set_ylim(0, top * max(float(np.max(values)), level) or 1.0)
     plain(axis)
-    name_along(axis, labels.names[mode], labels.values[mode])
+    name_along(axis, labels.title(mode), labels.values[mode])
 
 
 def residual_entries(fit: Factorization, tensor: Any, observed: Any) -> np.ndarray:

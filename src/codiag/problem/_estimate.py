@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from codiag._text import html_table, text_table
 from codiag.losses import Loss
 from codiag.problem._budget import Budget
 from codiag.tensors import FactoredTensor
@@ -51,6 +52,26 @@ class Stage(NamedTuple):
     seconds: float
     flops: float = 0.0
     in_doubt: bool = False
+
+
+class Stages(tuple[Stage, ...]):
+    """The stages of a factorization, a tuple that is shown as a table."""
+
+    __slots__ = ()
+
+    def _columns(self) -> dict[str, list[str]]:
+        return {
+            "stage": [stage.name for stage in self],
+            "sweeps": [str(stage.sweeps) for stage in self],
+            "objective": [f"{stage.objective:.4g}" for stage in self],
+            "seconds": [f"{stage.seconds:.2g}" for stage in self],
+        }
+
+    def __repr__(self) -> str:
+        return text_table(self._columns()) if self else "()"
+
+    def _repr_html_(self) -> str:
+        return html_table("", self._columns())
 
 
 @dataclass

@@ -45,7 +45,7 @@ class Problem(FormerAttributes):
         Of order three or more. Labels of an xarray.DataArray or a table are kept in `labels`.
     rank : int
         Number of components.
-    constraints : Constraint, str, or sequence with one for each mode, optional
+    constraints : Constraint, str, sequence with one for each mode, or dict from modes, optional
         What is known about the factors: objects of `codiag.constraints`, their names, or None for a free mode. One
         alone holds for all modes.
     observed : array in the shape of the tensor, optional
@@ -125,7 +125,7 @@ class Problem(FormerAttributes):
         ----------
         tensor : anything that `codiag.factorize` takes
             Of order three or more.
-        constraints : Constraint, str, or sequence with one for each mode, optional
+        constraints : Constraint, str, sequence with one for each mode, or dict from modes, optional
             What is known about the factors.
         observed : array in the shape of the tensor, optional
             Which entries were observed, or weights for them.

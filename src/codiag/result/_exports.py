@@ -20,7 +20,7 @@ RESERVED = ("component", "weights")
 """Names in a dataset that no mode may have."""
 
 
-def as_dataset(fit: Factorization) -> Any:
+def as_dataset(fit: Factorization, *, standard_errors: bool) -> Any:
     """Return what `Factorization.to_xarray` does."""
     from xarray import Dataset
 
@@ -33,21 +33,39 @@ def as_dataset(fit: Factorization) -> Any:
         )
     variables: dict[str, Any] = {"weights": ("component", to_host(fit.weights))}
     coords: dict[str, Any] = {"component": np.arange(fit.rank)}
-    for name, values, factor in zip(labels.names, labels.values, fit.factors, strict=True):
-        variables[f"factor_{name}"] = ((name, "component"), to_host(factor))
-        coords |= {} if values is None else {name: values}
+    for mode, (name, values) in enumerate(zip(labels.names, labels.values, strict=True)):
+        variables[f"factor_{name}"] = ((name, "component"), to_host(fit.factors[mode]))
+        coords |= {} if values is None else {name: (name, values, labels.attributes[mode])}
+    if standard_errors:
+        variables["weights_standard_error"] = ("component", fit.weight_standard_errors)
+        for name, errors in zip(labels.names, fit.entry_standard_errors, strict=True):
+            variables[f"factor_{name}_standard_error"] = ((name, "component"), errors)
     about = {"relative_error": fit.relative_error, "norm": fit.norm, "converged": int(fit.converged)}
     return Dataset(variables, coords, about)
 
 
-def as_frames(fit: Factorization, library: str) -> dict[str, Any]:
+def as_frames(fit: Factorization, library: str, *, standard_errors: bool) -> dict[str, Any]:
     """Return what `Factorization.to_frames` does."""
     labels = fit.labels or Labels.counted(len(fit.shape))
     make = _pandas_frame if library == "pandas" else partial(_frame, import_module(library))
-    return {
-        name: make(name, labels.index(mode, fit.shape[mode]), to_host(factor))
-        for mode, (name, factor) in enumerate(zip(labels.names, fit.factors, strict=True))
-    }
+    index = [labels.index(mode, size) for mode, size in enumerate(fit.shape)]
+    triples = zip(labels.names, index, fit.factors, strict=True)
+    frames = {name: make(name, rows, to_host(factor)) for name, rows, factor in triples}
+    if standard_errors:
+        triples = zip(labels.names, index, fit.entry_standard_errors, strict=True)
+        frames |= {f"{name}_standard_error": make(name, rows, errors) for name, rows, errors in triples}
+    return frames
+
+
+def as_array_of_samples(coefficients: np.ndarray, samples: Any, name: str) -> Any:
+    """Return coefficients (n, rank) as an xarray.DataArray, with the coordinate of the samples along a mode."""
+    from xarray import DataArray
+
+    coords: dict[str, Any] = {"component": np.arange(coefficients.shape[1])}
+    dimension = next(each for each in samples.dims if str(each) == name)
+    if dimension in samples.coords:
+        coords[dimension] = samples.coords[dimension]
+    return DataArray(coefficients, coords, (dimension, "component"), attrs=samples.attrs)
 
 
 def _pandas_frame(name: str, labels: np.ndarray, factor: np.ndarray) -> Any:

@@ -14,14 +14,17 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._arrays import Array, all_equal, to_host
-from codiag._checks import Seed, as_share
-from codiag._text import as_file, as_path, reason_of, visible
+from codiag._checks import Seed, as_flag, as_share
+from codiag._text import as_file, as_path, counted, reason_of, visible
 from codiag.constraints import Constraint
 from codiag.labels import Labels
 from codiag.losses import Loss, Scatter
-from codiag.problem import Stage
+from codiag.problem import Stage, Stages
 from codiag.result._files import read_fit, write_fit
 from codiag.tensors import FactoredTensor
+
+OTHER_ENDINGS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json", ".xlsx": "excel", ".parquet": "parquet"}
+"""Endings of tables, which `Factorization.save` does not write, and what pandas calls them."""
 
 if TYPE_CHECKING:
     from codiag.problem import Problem
@@ -114,6 +117,7 @@ class Factorization:
             object.__setattr__(self, "symmetric", all_equal(self.factors))
         if self.n_observed is None:
             object.__setattr__(self, "n_observed", math.prod(self.shape))
+        object.__setattr__(self, "stages", Stages(self.stages))
 
     @property
     def rank(self) -> int:
@@ -584,7 +588,7 @@ class Factorization:
 
         return diagnose(self)
 
-    def transform(self, new: Any, mode: int = 0, *, observed: Any = None) -> Array:
+    def transform(self, new: Any, mode: int = 0, *, observed: Any = None) -> Any:
         r"""Return the coefficients of new samples along a mode, with the factors of the other modes as they are.
 
         Coefficients :math:`x_i` make :math:`\sum_i x_i\, b_i \otimes c_i \otimes \dots` least distant from a sample,
@@ -610,7 +614,8 @@ class Factorization:
         -------
         array of shape (n, rank)
             In the library and the precision of `new`. Where the entries of a sample do not determine its coefficients,
-            the smallest of those that fit.
+            the smallest of those that fit. Of an xarray.DataArray a DataArray, with the coordinate of its samples and
+            the dimension ``component``.
 
         See Also
         --------
@@ -692,14 +697,21 @@ class Factorization:
         """
         return FactoredTensor(self.weights, self.factors, symmetric=self.symmetric).to_dense()
 
-    def to_xarray(self) -> Any:
-        """Return weights and factors as labelled arrays.
+    def to_xarray(self, *, standard_errors: bool = True) -> Any:
+        """Return weights and factors as labelled arrays, with their standard errors.
+
+        Parameters
+        ----------
+        standard_errors : bool
+            Whether to compute them, if they are not known yet, and to include them.
 
         Returns
         -------
         xarray.Dataset
             ``weights`` along the dimension ``component``, counted from 0, and for each mode ``factor_NAME`` along the
-            mode and ``component``, in the labels of the data; modes without names are ``mode_0``, ``mode_1``, ...
+            mode and ``component``, in the labels of the data, coordinates with their attributes; modes without names
+            are ``mode_0``, ``mode_1``, ... Standard errors are ``weights_standard_error`` and
+            ``factor_NAME_standard_error``.
 
         See Also
         --------
@@ -714,21 +726,25 @@ class Factorization:
         """
         from codiag.result._exports import as_dataset
 
-        return as_dataset(self)
+        as_flag("standard_errors", standard_errors)
+        return as_dataset(self, standard_errors=standard_errors)
 
-    def to_frames(self, library: str = "pandas") -> dict[str, Any]:
+    def to_frames(self, library: str = "pandas", *, standard_errors: bool = True) -> dict[str, Any]:
         """Return the factors as data frames, as in ``fit.to_frames()["time"].to_csv("time.csv")``.
 
         Parameters
         ----------
         library : {"pandas", "polars", "pyarrow", ...}
             The library of the data frames, one that narwhals can make frames of.
+        standard_errors : bool
+            Whether to compute them, if they are not known yet, and to include them.
 
         Returns
         -------
         dict of str to data frame
             By the names of the modes: a row for each label and a column for each component, counted from 0, of unit
             length; its size is in `weights`. pandas has the labels as its index, other libraries in the first column.
+            After those of all modes, frames of the same form with the standard errors, by ``NAME_standard_error``.
 
         See Also
         --------
@@ -739,12 +755,15 @@ class Factorization:
         >>> import numpy as np
         >>> import codiag
         >>> frames = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_frames()
-        >>> {name: frame.shape for name, frame in frames.items()}
+        >>> {name: frame.shape for name, frame in frames.items() if not name.endswith("_standard_error")}
         {'mode_0': (3, 1), 'mode_1': (4, 1), 'mode_2': (5, 1)}
+        >>> list(frames["mode_0_standard_error"].columns)
+        [0]
         """
         from codiag.result._exports import as_frames
 
-        return as_frames(self, library)
+        as_flag("standard_errors", standard_errors)
+        return as_frames(self, library, standard_errors=standard_errors)
 
     def to_tensorly(self) -> Any:
         """Convert to TensorLy, with copies, so that changing one mode leaves the others.
@@ -798,7 +817,7 @@ class Factorization:
         Parameters
         ----------
         path : str or path
-            The ending is added where it is missing.
+            The ending is added where it is missing; endings of tables, such as ``.csv``, are refused.
 
         See Also
         --------
@@ -816,6 +835,12 @@ class Factorization:
         (3, 4, 5)
         """
         name = str(as_path("path", path))
+        ending = Path(name).suffix.lower()
+        if ending in OTHER_ENDINGS:
+            raise ValueError(
+                f"path must end in .npz, the format that Factorization.load reads; got {name!r}. For tables, write the "
+                f"frames of fit.to_frames(), a frame for each mode, as in frame.to_{OTHER_ENDINGS[ending]}(...)"
+            )
         write_fit(Path(name if name.lower().endswith(".npz") else name + ".npz"), self)
 
     @classmethod
@@ -870,7 +895,7 @@ class Factorization:
     def __repr__(self) -> str:
         kind = "symmetric " if self.symmetric else ""
         return (
-            f"Factorization({self.rank} components of a {kind}tensor {self._sizes()}, "
+            f"Factorization({counted(self.rank, 'component')} of a {kind}tensor {self._sizes()}, "
             f"relative_error={self.relative_error:.3g}, converged={self.converged})"
         )
 

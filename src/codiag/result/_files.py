@@ -96,6 +96,7 @@ def write_fit(path: Path, fit: Factorization) -> None:
         meta["constraints"] = [recorded(constraint, arrays, f"constraint_{mode}") for mode, constraint in by_mode]
     if fit.labels is not None:
         meta["names"] = list(fit.labels.names)
+        meta["attributes"] = [_writable(attributes) for attributes in fit.labels.attributes]
         arrays |= {f"labels_{mode}": values for mode, values in enumerate(fit.labels.values) if values is not None}
     if fit.problem is not None or "sensitivity" in vars(fit):
         meta |= {"noise": fit.noise, "n_parameters": fit.sensitivity.n_parameters}
@@ -108,6 +109,11 @@ def write_fit(path: Path, fit: Factorization) -> None:
         arrays |= {f"error_{mode}": fit.entry_standard_errors[mode] for mode in range(len(factors))}
         arrays["weight_errors"] = fit.weight_standard_errors
     save_arrays(path, arrays | {"weights": to_host(fit.weights), "meta": np.array(json.dumps(meta))})
+
+
+def _writable(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes that are text or numbers, such as units."""
+    return {str(key): value for key, value in attributes.items() if isinstance(value, str | int | float | bool)}
 
 
 def read_fit(path: Path, kind: type[Factorization]) -> Factorization:
@@ -156,7 +162,8 @@ def _labels(meta: dict[str, Any], file: Any) -> Labels | None:
     names = meta.get("names")
     if names is None:
         return None
-    return Labels(names, tuple(file[key] if (key := f"labels_{mode}") in file else None for mode in range(len(names))))
+    values = tuple(file[key] if (key := f"labels_{mode}") in file else None for mode in range(len(names)))
+    return Labels(names, values, tuple(meta.get("attributes", ())))
 
 
 def _restore_noise(fit: Factorization, meta: dict[str, Any], file: Any) -> None:

@@ -22,9 +22,10 @@ from codiag._arrays import (
     to_host,
 )
 from codiag.constraints import Constraint, Fixed, NonNegative, times_gram
-from codiag.labels import read_like
+from codiag.labels import is_xarray, read_like
 from codiag.least_squares import Limits, Scoring, hadamard_gram, minimize
 from codiag.problem import Problem, after_first_look, without_missing
+from codiag.result._exports import as_array_of_samples
 from codiag.tensors import FactoredTensor, Tensor, as_tensor
 from codiag.tensors.entries import Entries
 
@@ -58,14 +59,18 @@ class Samples(NamedTuple):
         return cls(tensor, tensor.observed_entries(weights), weights)
 
 
-def transform(fit: Factorization, new: Any, mode: Any, observed: Any) -> Array:
+def transform(fit: Factorization, new: Any, mode: Any, observed: Any) -> Any:
     """Return what `Factorization.transform` does."""
     mode = _as_mode(mode, len(fit.shape))
     samples = Samples.of(fit, new, mode, observed)
     _check_field(fit, samples)
-    if fit.loss is not None:
-        return scored_coefficients(fit, samples, mode)
-    return coefficients(fit, samples, mode)
+    found = (coefficients if fit.loss is None else scored_coefficients)(fit, samples, mode)
+    if not is_xarray(new):
+        return found
+    names = tuple(str(name) for name in new.dims)
+    if fit.labels is not None and set(fit.labels.names) == set(names):
+        names = fit.labels.names
+    return as_array_of_samples(found, new, names[mode])
 
 
 def _check_field(fit: Factorization, samples: Samples) -> None:

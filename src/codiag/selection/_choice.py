@@ -155,8 +155,7 @@ class RankChoice:
         return [_row(evidence, self.rank) for evidence in self.evidence]
 
     def __repr__(self) -> str:
-        tried = f"{self.evidence[0].rank} to {self.evidence[-1].rank}" if len(self.evidence) > 1 else "one rank"
-        return f"RankChoice(rank={self.rank}, of {tried})"
+        return str(self)
 
     def __str__(self) -> str:
         rows = [HEADINGS, *self.rows()]

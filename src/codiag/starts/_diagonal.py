@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._arrays import array_namespace, is_complex
+from codiag._checks import UndeterminedError
 from codiag.diagonalize import UWEDGE, Diagonalizer, OrthogonalNewton, TwoSided
 from codiag.least_squares import ROUGH, LeastSquares, best_rank_one, minimize
 from codiag.problem import Log, Problem
@@ -53,7 +54,7 @@ class Diagonal(Start):
         for _ in range(1 if roles.others else 3):  # power iterations begin at random, and three ends must agree
             try:
                 components = diagonal_start(core, roles, rank, rng, log, orthogonal=self.orthogonal)
-            except np.linalg.LinAlgError:
+            except (UndeterminedError, np.linalg.LinAlgError):
                 log.add("diagonalization failed: the slices are singular", 0, 1.0)
                 return
             if math.isfinite(components.squared_norm()):

@@ -141,7 +141,7 @@ def diagonalized(diagonalizer: Diagonalizer, stack: Array, rank: int, rng: np.ra
     """Diagonalize, or raise an error if the tensor has fewer components than the rank."""
     try:
         fit = diagonalizer(stack, seed=rng)
-    except np.linalg.LinAlgError:
+    except (UndeterminedError, np.linalg.LinAlgError):
         raise UndeterminedError(
             f"rank must be at most that of the tensor, whose projections are singular; got {rank}. "
             "method=None fits it by least squares"

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._checks import Seed, as_generator, as_number
+from codiag.synthetic._described import Described
 from codiag.tensors import SparseTensor, check_shape
 
 
-@dataclass(frozen=True, eq=False)
-class CountedEvents:
+@dataclass(frozen=True, eq=False, repr=False)
+class CountedEvents(Described):
     """Counts of events, and the components from which these were drawn."""
 
     tensor: SparseTensor

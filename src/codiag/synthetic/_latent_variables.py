@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from codiag._checks import Seed, as_finite, as_generator, as_number, as_share, explains_keywords, warn_of_former
+from codiag.synthetic._described import Described
 
 VOTES_AT_ONCE = 10**6
 """Number of votes that are drawn at a time, to bound the memory: 8 MB for each class."""
@@ -18,8 +19,8 @@ ROWS_AT_ONCE = 1000
 """Number of rows of the adjacency matrix that are drawn at a time, to bound the memory: 8 kB for each node."""
 
 
-@dataclass(frozen=True, eq=False)
-class Crowd:
+@dataclass(frozen=True, eq=False, repr=False)
+class Crowd(Described):
     """Votes of a crowd, and the classes and confusion matrices from which they were drawn."""
 
     votes: tuple[np.ndarray, np.ndarray, np.ndarray]  # task, worker and label of every vote
@@ -154,8 +155,8 @@ def _check_probabilities(name: str, values: np.ndarray, axis: int) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Graph:
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph(Described):
     """A random graph with communities, and the parameters from which it was drawn."""
 
     adjacency: sparse.csr_array  # (n, n), symmetric, of zeros and ones

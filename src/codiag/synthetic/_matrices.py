@@ -8,10 +8,14 @@ import numpy as np
 
 from codiag._arrays import is_complex, normal_draws
 from codiag._checks import Seed, as_finite, as_generator, as_number
+from codiag.synthetic._described import Described
 from codiag.tensors import symmetrize
 
 MAX_ENTRIES = 2**40
 """Entries of a factor, at most: 8 TB in double precision, more than any memory."""
+
+MAX_NOISE = 1e290
+"""Standard deviation of noise, at most: sums of a few Gaussian multiples of it fit into double precision."""
 
 
 def orthonormal_factor(size: int, rank: int, seed: Seed = None) -> np.ndarray:
@@ -124,6 +128,20 @@ def unit_columns(columns: np.ndarray) -> np.ndarray:
     return columns / np.linalg.norm(columns, axis=0)
 
 
+def check_noise(noise: float) -> None:
+    """Raise an error unless the noise is a number, not negative, and its multiples fit into float64."""
+    as_number("noise", noise, zero=True)
+    if noise > MAX_NOISE:
+        raise ValueError(f"noise must be at most {MAX_NOISE:g}, so that its multiples fit into float64; got {noise:g}")
+
+
+def check_finite(entries: np.ndarray, arguments: str) -> np.ndarray:
+    """Return the entries, or raise an error that names the arguments whose products have overflowed."""
+    if not np.all(np.isfinite(entries)):
+        raise ValueError(f"{arguments} must be of a size whose products fit into float64; some entries are infinite")
+    return entries
+
+
 def check_orthonormal(size: int, rank: int) -> None:
     """Raise an error if the rank exceeds the size."""
     _check_sizes(size, rank)
@@ -141,8 +159,8 @@ def _check_sizes(size: int, rank: int) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Stack:
+@dataclass(frozen=True, eq=False, repr=False)
+class Stack(Described):
     """Matrices with common factors, and the factors and diagonals from which they were made."""
 
     matrices: np.ndarray  # (n, d, d'): factor @ diag(diagonals[l]) @ right_factor.T plus noise
@@ -199,7 +217,7 @@ def matrix_stack(
     ((3, 4, 4), (3, 4))
     """
     as_number("n_matrices", n_matrices, integer=True)
-    as_number("noise", noise, zero=True)
+    check_noise(noise)
     factor = as_finite("factor", factor, (None, None), allow_complex=True)
     right = factor
     if right_factor is not None:
@@ -211,8 +229,9 @@ def matrix_stack(
     if right is factor or hermitian:
         other = errors.conj() if hermitian else errors
         errors = (errors + other.transpose(0, 2, 1)) / np.sqrt(2)
-    matrices = (factor * diagonals[:, None, :]) @ right.T + noise * errors
-    return Stack(matrices, factor, right, diagonals)
+    with np.errstate(over="ignore", invalid="ignore"):
+        matrices = (factor * diagonals[:, None, :]) @ right.T + noise * errors
+    return Stack(check_finite(matrices, "factor and right_factor"), factor, right, diagonals)
 
 
 def projection_stack(
@@ -254,7 +273,7 @@ def projection_stack(
     (6, 4, 4)
     """
     as_number("n_projections", n_projections, integer=True)
-    as_number("noise", noise, zero=True)
+    check_noise(noise)
     factor = as_finite("factor", factor, (None, None))
     weights = as_finite("weights", weights, factor.shape[1:])
     rng = as_generator(seed)
@@ -262,5 +281,6 @@ def projection_stack(
     directions = unit_columns(rng.standard_normal((size, n_projections)))
     symmetric = symmetrize(rng.standard_normal((size, size, size)))
     diagonals = (directions.T @ factor) * weights
-    matrices = (factor * diagonals[:, None, :]) @ factor.T + noise * np.moveaxis(symmetric @ directions, 2, 0)
-    return Stack(matrices, factor, factor, diagonals)
+    with np.errstate(over="ignore", invalid="ignore"):
+        matrices = (factor * diagonals[:, None, :]) @ factor.T + noise * np.moveaxis(symmetric @ directions, 2, 0)
+    return Stack(check_finite(matrices, "factor and weights"), factor, factor, diagonals)

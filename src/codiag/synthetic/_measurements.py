@@ -9,7 +9,8 @@ import numpy as np
 from scipy.signal import lfilter
 
 from codiag._checks import Seed, as_flag, as_generator, as_number
-from codiag.synthetic._matrices import mild_factor
+from codiag.synthetic._described import Described
+from codiag.synthetic._matrices import check_noise, mild_factor
 from codiag.synthetic._tensors import PlantedTensor
 from codiag.tensors import FactoredTensor, check_shape
 
@@ -23,7 +24,7 @@ WARM_UP = 1000
 """Samples that are discarded at the beginning of filtered signals, so that these are stationary."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fluorescence(PlantedTensor):
     """Emission-excitation matrices of samples, and the concentrations and spectra from which they were made."""
 
@@ -89,7 +90,7 @@ def fluorescence(
     if len(sizes) != 3:
         raise ValueError(f"shape must be three sizes: samples, emission and excitation; got {sizes}")
     as_number("rank", rank, integer=True)
-    as_number("noise", noise, zero=True)
+    check_noise(noise)
     as_flag("scatter", scatter)
     as_flag("clip", clip)
     rng = as_generator(seed)
@@ -131,8 +132,8 @@ def _scattered(emission: np.ndarray, excitation: np.ndarray) -> np.ndarray:
     return np.any([np.abs(emission[:, None] - order * excitation) < SCATTER_WIDTH for order in (1, 2)], axis=0)
 
 
-@dataclass(frozen=True, eq=False)
-class MixedSignals:
+@dataclass(frozen=True, eq=False, repr=False)
+class MixedSignals(Described):
     """Channels, and the sources and the mixing from which they were made."""
 
     channels: np.ndarray  # (n_samples, n_channels): sources @ mixing.T plus noise
@@ -191,7 +192,7 @@ def mixed_signals(
     True
     """
     as_number("n_samples", n_samples, integer=True)
-    as_number("noise", noise, zero=True)
+    check_noise(noise)
     names = _checked_kinds(kinds)
     if n_samples < 2:
         raise ValueError(f"n_samples must be at least 2, for sources of unit variance; got {n_samples}")

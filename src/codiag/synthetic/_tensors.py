@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._checks import Seed, as_finite, as_flag, as_generator, as_number
-from codiag.synthetic._matrices import check_orthonormal, orthonormal_factor, unit_columns, unit_factor
+from codiag.synthetic._described import Described
+from codiag.synthetic._matrices import check_noise, check_orthonormal, orthonormal_factor, unit_columns, unit_factor
 from codiag.tensors import FactoredTensor, check_shape, check_symmetric_shape, symmetrize
 
 
-@dataclass(frozen=True, eq=False)
-class PlantedTensor:
+@dataclass(frozen=True, eq=False, repr=False)
+class PlantedTensor(Described):
     """A noisy tensor, and the components from which it was made."""
 
     tensor: np.ndarray  # (d_1, ..., d_m)
@@ -60,7 +61,7 @@ def noisy_tensor(
     """
     sizes = check_shape(shape, "shape")
     as_flag("symmetric", symmetric)
-    as_number("noise", noise, zero=True)
+    check_noise(noise)
     if symmetric:
         check_symmetric_shape(sizes)
     rng = as_generator(seed)
@@ -107,7 +108,7 @@ def nonorthogonal_model(size: int, rank: int, *, noise: float, seed: Seed = None
     >>> planted.tensor.shape, bool((planted.weights > 0).all())
     ((5, 5, 5), True)
     """
-    as_number("noise", noise, zero=True)
+    check_noise(noise)
     rng = as_generator(seed)
     factors = (unit_factor(size, rank, rng),) * 3
     weights = rng.standard_normal(rank) ** 2
@@ -151,7 +152,7 @@ def orthogonal_model(size: int, rank: int, *, noise: float, seed: Seed = None) -
     >>> bool(np.allclose(factor.T @ factor, np.eye(3)))
     True
     """
-    as_number("noise", noise, zero=True)
+    check_noise(noise)
     rng = as_generator(seed)
     check_orthonormal(size, rank)
     factor = np.linalg.svd(rng.standard_normal((size, size)))[0][:, :rank]
@@ -200,7 +201,7 @@ def paper_tensor(
     (5, 5, 5)
     """
     as_flag("orthogonal", orthogonal)
-    as_number("noise", noise, zero=True)
+    check_noise(noise)
     if model == "authors":
         return (orthogonal_model if orthogonal else nonorthogonal_model)(size, rank, noise=noise, seed=seed)
     if model not in ("text", "theory"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from codiag._arrays import adjoint, double, is_complex, squared_magnitudes, to_host
-from codiag._text import visible
+from codiag._text import html_paragraphs, visible
 from codiag.least_squares import (
     CANCELLING,
     CONCENTRATION,
@@ -125,6 +125,12 @@ class Diagnosis:
         if not self.unique:
             lines.append("Kruskal's condition fails: other components may fit as well, whatever the noise.")
         return "\n".join([*lines, *self.advice])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return html_paragraphs(str(self))
 
 
 def diagnose(fit: Factorization) -> Diagnosis:

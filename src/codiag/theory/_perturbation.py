@@ -15,6 +15,9 @@ from codiag._checks import as_finite, as_flag, warn_of_former
 from codiag.diagonalize import Diagonalization
 from codiag.theory._identifiability import as_columns
 
+ROUNDING = 100 * np.finfo(np.float64).eps
+"""Rounding errors of a sum of squares, relative to it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Perturbation:
@@ -89,7 +92,8 @@ def first_order_perturbation(
     Perturbation
         With ``matrix`` (d, k), the coefficients :math:`E_{ij}` of factor i in the error of factor j;
         ``displacements`` (d, k), the errors of the factors; and ``errors`` (k,), their norms. The rows of ``matrix``
-        from k on are directions outside the range of the factors.
+        from k on are directions outside the range of the factors. Errors are infinite for components that the
+        diagonals do not separate: equal ones if the factors are orthonormal, proportional ones if they are free.
 
     See Also
     --------
@@ -109,14 +113,15 @@ def first_order_perturbation(
     extended, inverse = _extended(factor)
     values = np.pad(diagonals, ((0, 0), (0, factor.shape[0] - diagonals.shape[1])))
     entries = np.einsum("ia,lab,jb->lij", inverse, noise, inverse[: factor.shape[1]])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        matrix = _cardoso(values, diagonals, entries) if orthogonal else _afsari(values, diagonals, entries)
+    matrix = _cardoso(values, diagonals, entries) if orthogonal else _afsari(values, diagonals, entries)
     np.fill_diagonal(matrix, 0)
     if not orthogonal:
         matrix[factor.shape[1] :] = _outside(factor, extended[:, factor.shape[1] :], diagonals, noise)
-    displacements = -extended @ matrix
+    determined = np.isfinite(matrix)
+    displacements = -extended @ np.where(determined, matrix, 0)
     if not orthogonal:
         displacements = displacements - factor * np.sum(factor * displacements, axis=0)
+    displacements[:, ~np.all(determined, axis=0)] = np.inf
     return Perturbation(matrix, displacements)
 
 
@@ -141,7 +146,7 @@ def afsari_bound(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -
     Returns
     -------
     array of shape (k, k)
-        The bounds, with a diagonal of zeros.
+        The bounds, with a diagonal of zeros; infinite for pairs with proportional diagonals.
 
     See Also
     --------
@@ -166,7 +171,7 @@ def afsari_bound(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -
     rho = products**2 / np.outer(squares, squares)
     sums = np.abs(np.einsum("lij,lj->ij", entries, diagonals)) + np.abs(np.einsum("lij,li->ij", entries, diagonals))
     np.fill_diagonal(rho, 0)
-    bound: np.ndarray = (1 / squares[:, None] + 1 / squares) * sums / (1 - rho)
+    bound = _divided((1 / squares[:, None] + 1 / squares) * sums, 1 - rho, np.full(rho.shape, ROUNDING))
     np.fill_diagonal(bound, 0)
     return bound
 
@@ -258,8 +263,8 @@ def _as_problem(
 
 def _cardoso(values: np.ndarray, diagonals: np.ndarray, entries: np.ndarray) -> np.ndarray:
     gaps = values[:, :, None] - diagonals[:, None, :]
-    matrix: np.ndarray = np.sum(gaps * entries, axis=0) / np.sum(gaps**2, axis=0)
-    return matrix
+    sizes = np.sum(values**2, axis=0)[:, None] + np.sum(diagonals**2, axis=0)
+    return _divided(np.sum(gaps * entries, axis=0), np.sum(gaps**2, axis=0), ROUNDING**2 * sizes)
 
 
 def _afsari(values: np.ndarray, diagonals: np.ndarray, entries: np.ndarray) -> np.ndarray:
@@ -267,8 +272,14 @@ def _afsari(values: np.ndarray, diagonals: np.ndarray, entries: np.ndarray) -> n
     squares, other_squares = np.sum(values**2, axis=0)[:, None], np.sum(diagonals**2, axis=0)
     products = values.T @ diagonals
     along_b, along_a = np.einsum("lij,lj->ij", entries, diagonals), np.einsum("lij,li->ij", entries, values)
-    matrix: np.ndarray = -(squares * along_b - products * along_a) / (squares * other_squares - products**2)
-    return matrix
+    sizes = squares * other_squares
+    return _divided(products * along_a - squares * along_b, sizes - products**2, ROUNDING * sizes)
+
+
+def _divided(sums: np.ndarray, gaps: np.ndarray, rounding: np.ndarray) -> np.ndarray:
+    """Return the quotients, infinite for a gap of rounding errors: noise of any size rotates such a pair."""
+    resolved = gaps > rounding
+    return np.where(resolved, sums / np.where(resolved, gaps, 1), np.inf)
 
 
 def _outside(factor: np.ndarray, outside: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -> np.ndarray:
@@ -278,8 +289,12 @@ def _outside(factor: np.ndarray, outside: np.ndarray, diagonals: np.ndarray, noi
     all l.
     """
     scaled = factor * diagonals[:, None]  # U Lambda_l
+    present = np.any(diagonals != 0, axis=0)
+    scaled = scaled[:, :, present]
     gram = np.einsum("lai,laj->ij", scaled, scaled)
-    return -np.linalg.solve(gram, np.einsum("aw,lab,lbi->iw", outside, noise, scaled)).T
+    rows = np.full((outside.shape[1], factor.shape[1]), np.inf)  # of components that no matrix contains
+    rows[:, present] = -np.linalg.solve(gram, np.einsum("aw,lab,lbi->iw", outside, noise, scaled)).T
+    return rows
 
 
 def _extended(factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

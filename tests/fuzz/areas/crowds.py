@@ -68,7 +68,7 @@ def crowds(rng: np.random.Generator) -> Case:
         "random_state": int(rng.integers(100)),
         "init": choose(rng, "moments", "moments", "majority"),
     }
-    for name, values in (("max_iter", (0, 3, 100)), ("smoothing", (0.01, 1.0)), ("one_coin", (True, False))):
+    for name, values in (("max_iter", (0, 3, 100)), ("smoothing", (0, 0.01, 1.0)), ("one_coin", (True, False))):
         if rng.random() < 0.3:
             options[name] = choose(rng, *values)
     if rng.random() < 0.2:

@@ -48,7 +48,8 @@ def drop_in(rng: np.random.Generator) -> Case:
     """TensorLy's function and its class, with their arguments."""
     held = random_array(rng, extreme=False)
     rank = random_rank(rng, held.dense.shape)
-    start = (None, [rng.standard_normal((size, rank)) for size in held.dense.shape])
+    scale = 10.0 ** int(rng.integers(-300, 300)) if rng.random() < 0.2 else 1.0
+    start = (None, [scale * rng.standard_normal((size, rank)) for size in held.dense.shape])
     options: dict[str, Any] = {
         "n_iter_max": int(choose(rng, 1, 2, 100)),
         "init": choose(rng, "svd", "random", start),
@@ -77,6 +78,11 @@ def drop_in(rng: np.random.Generator) -> Case:
         error = np.linalg.norm(held.dense - composed(np.asarray(weights), factors)) / np.linalg.norm(held.dense)
         if error > 1.001 and kept.get("n_iter_max", 100) == 100:
             yield "relative_error", f"{error:.3g}, worse than nothing"
+
+    if rng.random() < 0.05:  # an array of order zero, one or two: a matrix has components, up to its rank
+        shape = tuple(int(size) for size in rng.integers(1, 4, int(rng.integers(3))))
+        low_order = rng.standard_normal(shape) + choose(rng, 0, 1j) * rng.standard_normal(shape)
+        return Case("codiag.drop_in.parafac", parafac, {"tensor": low_order, "rank": rank}, None)
 
     def class_of(tensor: Any, **given: Any) -> Any:
         model = CP(**given)

@@ -53,6 +53,26 @@ def the_default(rng: np.random.Generator) -> Case:
     return Case("codiag.factorize", codiag.factorize, arguments, valid, checks, named=NAMED)
 
 
+@covers("codiag.constraints.NonNegative", "codiag.constraints.Orthogonal", weight=1)
+def constrained_and_incomplete(rng: np.random.Generator) -> Case:
+    """Constraints together with missing entries, up to most of them."""
+    shape = tuple(int(size) for size in rng.integers(3, 8, size=3))
+    rank, name = int(rng.integers(1, min(shape) + 1)), choose(rng, "orthogonal", "orthogonal", "nonnegative")
+    entries = rng.standard_normal(shape) if rng.random() < 0.5 else rng.integers(0, 2, shape).astype(float)
+    tensor = np.where(rng.random(shape) < choose(rng, 0.0, 0.3, 0.7), np.nan, entries)
+
+    def check(fit: Any, given: dict[str, Any]) -> Problems:
+        factors = [np.nan_to_num(factor) for factor in fit.factors]
+        grams = [factor.T @ factor - np.eye(rank) for factor in factors]
+        if name == "orthogonal" and np.all(fit.weights != 0) and max(np.max(np.abs(gram)) for gram in grams) > 1e-6:
+            yield "constraint", "factors are not orthogonal"
+        if name == "nonnegative" and min(np.min(factor) for factor in factors) < 0:
+            yield "constraint", "factors have negative entries"
+
+    arguments = {"tensor": tensor, "rank": rank, "constraints": name, "seed": int(rng.integers(2**31))}
+    return Case("codiag.factorize", codiag.factorize, arguments, None, (check,), named=(*NAMED, "constraints"))
+
+
 @covers("codiag.losses.Poisson", "codiag.losses.NegativeBinomial", "codiag.losses.Bernoulli", "codiag.losses.Huber",
         "codiag.losses.Gaussian", "codiag.extending.Loss", weight=3)  # fmt: skip
 def another_loss(rng: np.random.Generator) -> Case:

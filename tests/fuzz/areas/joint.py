@@ -20,7 +20,9 @@ NAMED = ("matrices", "orthogonal", "diagonalizer", "init")
 def _stack(rng: np.random.Generator, *, orthogonal: bool, symmetric: bool) -> np.ndarray:
     """Return matrices with common factors, or without, some of them singular or with equal eigenvalues."""
     n, size = int(rng.integers(2, 7)), int(rng.integers(1, 7))
-    kind = choose(rng, "exact", "exact", "noisy", "noisy", "nothing in common", "singular", "equal", "integers")
+    kind = choose(
+        rng, *("exact", "noisy") * 2, "nothing in common", "singular", "equal", "integers", "constant", "one-hot"
+    )
     factor = np.linalg.qr(rng.standard_normal((size, size)))[0] if orthogonal else rng.standard_normal((size, size))
     right = (
         factor
@@ -37,6 +39,11 @@ def _stack(rng: np.random.Generator, *, orthogonal: bool, symmetric: bool) -> np
     stack = stack + {"noisy": choose(rng, 1e-6, 1e-2, 0.3), "nothing in common": 10.0}.get(kind, 0.0) * noise
     if kind == "integers":
         stack = rng.integers(-2, 3, stack.shape).astype(float)
+    if kind == "constant":
+        stack = np.full_like(stack, choose(rng, 1.0, -2.0))
+    if kind == "one-hot":
+        stack = np.zeros_like(stack)
+        stack[:, int(rng.integers(size)), int(rng.integers(size))] = 1.0
     return (stack + stack.transpose(0, 2, 1)) / 2 if symmetric else stack
 
 
@@ -152,6 +159,9 @@ def entry(rng: np.random.Generator) -> Case:
     arguments: dict[str, Any] = {"matrices": matrices, "seed": int(rng.integers(2**31)), "orthogonal": orthogonal}
     if rng.random() < 0.3:
         arguments["sample_weight"] = rng.uniform(0.1, 2, len(matrices))
+        if rng.random() < 0.2:  # refused if squares of the matrices overflow with them
+            arguments["sample_weight"] *= 10.0 ** int(rng.integers(-300, 300))
+            return Case("codiag.joint_diagonalize", codiag.joint_diagonalize, arguments, None, named=NAMED)
     zero = not np.any(np.asarray(matrices))
     checks = (about_diagonalization, about_itself, *_again(rng))
     return Case("codiag.joint_diagonalize", codiag.joint_diagonalize, arguments, None if zero else True, checks, NAMED)
@@ -227,15 +237,18 @@ def options(rng: np.random.Generator) -> Case:
         (QRJ1D, {}),
         (LUJ1D, {}),
     )
-    factor = rng.standard_normal((4, 4))
+    factor, kind = rng.standard_normal((4, 4)), choose(rng, "regular", "regular", "constant", "one-hot")
     stack = (factor * rng.standard_normal((3, 1, 4))) @ factor.T
+    if kind != "regular":
+        stack = np.ones((3, 4, 4)) if kind == "constant" else np.diag([1.0, 0, 0, 0]) * np.ones((3, 1, 1))
     rank = int(rng.integers(1, 5))
+    valid = True if kind == "regular" or rank == 1 else None  # refused by methods with free factors
 
     def build_and_use(**given: Any) -> Any:
         return maker(**given)(stack, seed=0)
 
     arguments = {"rank": rank, "tol": 1e-6, "max_sweeps": 20, **more}
-    return Case(f"codiag.diagonalize.{maker.__name__}", build_and_use, arguments, True, (), NAMED)
+    return Case(f"codiag.diagonalize.{maker.__name__}", build_and_use, arguments, valid, (), (*NAMED, "rank"))
 
 
 @covers(*(f"codiag.drop_in.ajd.{name}" for name in ajd.__all__), weight=2)

@@ -204,6 +204,11 @@ def _counts(rng: np.random.Generator) -> tuple[Any, int, int]:
     mixtures = rng.dirichlet(np.full(k, choose(rng, 0.1, 1.0)), n)
     length = int(choose(rng, 3, 20, 100))
     counts = np.array([rng.multinomial(length, mixture @ topics / np.sum(mixture @ topics)) for mixture in mixtures])
+    if rng.random() < 0.1:
+        counts = counts * 10.0 ** int(rng.integers(1, 95))
+    if rng.random() < 0.1:  # words that never occur
+        counts[:, int(rng.integers(1, words)) :] = 0
+        counts[:, 0] += 1
     kept = choose(rng, counts, counts.astype(float), sparse.csr_array(counts), sparse.csc_array(counts.astype(float)))
     return kept, min(k, words), n
 

@@ -367,3 +367,13 @@ def test_warnings_point_at_the_line_that_called(step):
     with pytest.warns(UserWarning, match="moments do not determine this crowd") as caught:
         getattr(DawidSkene(random_state=0), step)(votes)
     assert [(str(one.message), one.filename) for one in caught] == [(str(told), __file__)]
+
+
+@pytest.mark.parametrize("max_iter", [0, 5])
+def test_workers_without_a_task_of_a_class_have_uniform_labels_for_it(max_iter):
+    """Votes say nothing about such a column of the confusion matrix: without smoothing it is still a distribution."""
+    task, worker, label = [0, 0, 1, 1, 2, 2, 0], [0, 1, 0, 1, 0, 1, 2], [0, 0, 1, 1, 2, 2, 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = DawidSkene(smoothing=0, max_iter=max_iter, random_state=0).fit((task, worker, label))
+    assert_allclose(model.confusion_.sum(axis=1), 1)

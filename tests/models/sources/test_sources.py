@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from codiag import ConvergenceWarning
 from codiag.diagonalize import UWEDGE, TwoSided
 from codiag.metrics import minimum_distance
 from codiag.models import JADE, NSS, SOBI
@@ -156,17 +158,42 @@ def test_contract_of_scikit_learn(estimator, check):
 
 @pytest.mark.parametrize("model", [SOBI(lags=1), JADE(max_iter=0), NSS(n_windows=2)], ids=str)
 @pytest.mark.filterwarnings("ignore:.*did not converge")
-def test_transposed_recordings_are_doubted(model):
+def test_transposed_recordings_are_refused_before_anything_is_computed(model):
     channels = drawn("JADE")[1].channels[:200]
     advice = r"samples of 200 channels, and covariances of so few are singular. If its rows are channels, transpose it"
-    with pytest.warns(UserWarning, match=f"X has 5 {advice}"):
-        model.fit(channels.T)
-    epochs = np.stack([channels, channels[::-1]])
-    if isinstance(model, NSS):  # two epochs of five samples share a block
-        with pytest.raises(ValueError, match=f"X must hold two windows or more.* X has 10 {advice}"):
-            model.fit(epochs)
-    else:
-        with pytest.warns(UserWarning, match=f"X has 10 {advice}"):
-            model.fit(epochs)
+    for recordings, n in ((channels.T, 5), (np.stack([channels, channels[::-1]]), 10), ([channels.T] * 3, 15)):
+        with pytest.raises(ValueError, match=f"X has {n} {advice}"):
+            model.fit(recordings)
+    with pytest.raises(ValueError, match="transpose it"):
+        model.fit(np.broadcast_to(np.float64(1), (16, 10**9)))  # products of channels would take 8 exabytes
     model.fit(channels)
     model.fit(np.stack(np.split(channels.T, 4, axis=1)))
+
+
+class OfMne:
+    """What MNE's Raw and Epochs have in common: no array, but its entries."""
+
+    def __init__(self, data):
+        self._data = data
+
+    def get_data(self):
+        return self._data
+
+
+@pytest.mark.parametrize("model", [SOBI(2, lags=5), JADE(2, max_iter=2), NSS(2, n_windows=4)], ids=str)
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+def test_objects_of_mne_are_their_samples(model):
+    channels = drawn("JADE")[1].channels[:400]
+    raw, epochs = OfMne(channels.T), OfMne(np.stack(np.split(channels.T, 4, axis=1)))
+    expected = clone(model).fit(channels)
+    assert_allclose(model.fit(raw).components_, expected.components_, rtol=1e-5, atol=1e-6)
+    assert_allclose(model.transform(raw), expected.transform(channels), rtol=1e-4, atol=1e-5)
+    assert_allclose(model.fit(epochs).components_, clone(model).fit(epochs.get_data()).components_)
+    assert model.transform(epochs).shape == (4, 2, 100)
+
+
+def test_jade_says_which_sources_look_gaussian():
+    samples = np.random.default_rng(0).standard_normal((3000, 3))
+    model = JADE(max_iter=3)
+    with pytest.warns(ConvergenceWarning, match=r"The sources 0, 1, 2 look Gaussian .* SOBI separates them"):
+        model.fit(samples)

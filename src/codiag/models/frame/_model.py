@@ -86,6 +86,11 @@ class Model(BaseEstimator):
     def __getattr__(self, name: str) -> Any:
         """Resolve former names of parameters and learned attributes, with a DeprecationWarning."""
         new = {**type(self).former_parameters, **type(self).former_attributes}.get(name)
+        if new is None and name.endswith("_") and not name.startswith("_") and not hasattr(type(self), name):
+            raise AttributeError(
+                f"{name} is not learned yet: this {type(self).__name__} is not fitted. Call fit, or partial_fit until "
+                "the data determines the model"
+            )
         if new is None:
             return super().__getattribute__(name)  # raises again, also what a property of this name raised
         warn_of_former(f"{name} of {type(self).__name__}", new)

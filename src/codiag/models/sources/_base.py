@@ -25,7 +25,7 @@ UNRESOLVED = 0.3
 `codiag.Diagonalization.unresolved`."""
 ROUNDING = 1e-13
 """Standard deviation of a channel, relative to the largest, up to which it is rounding noise."""
-FORMS = "(n_samples, n_channels), (n_epochs, n_channels, n_times), or a list of arrays of the former shape"
+FORMS = "(n_samples, n_channels), (n_epochs, n_channels, n_times), a list of arrays of the former shape, or of MNE"
 """Accepted forms of recordings, for error messages."""
 GAPS = "Leave these samples out, and give the stretches between them as a list of recordings"
 """Advice for missing samples, for error messages."""
@@ -74,12 +74,37 @@ class Recordings:
         return mean, Recordings([array - mean for array in self.arrays], self.form)
 
 
+def from_mne(raw: Any) -> Any:
+    """Return the samples of objects of MNE: of continuous ones, (n_samples, n_channels), and of epochs, as they are.
+
+    Whatever has a method `get_data` counts, such as Raw, Epochs and Evoked; other data is returned unchanged.
+    """
+    read = getattr(raw, "get_data", None)
+    if not callable(read) or hasattr(raw, "__array__"):
+        return raw
+    data = np.asarray(read())
+    return data.T if data.ndim == 2 else data
+
+
+def check_orientation(data: Any) -> None:
+    """Raise before anything is computed if recordings have more channels than samples."""
+    arrays = data if isinstance(data, list | tuple) else [data]
+    shapes = [tuple(getattr(array, "shape", ())) for array in arrays]
+    if not shapes or any(len(shape) != len(shapes[0]) for shape in shapes) or len(shapes[0]) not in (2, 3):
+        return  # not recordings, or parts of unknown sizes: what follows says so
+    n_channels = shapes[0][1]
+    n_samples = sum(shape[0] if len(shape) == 2 else shape[0] * shape[2] for shape in shapes)
+    if isinstance(n_samples, int | np.integer) and 1 < n_samples < n_channels:
+        raise UndeterminedError(rank_advice(int(n_samples), n_channels))
+
+
 def as_recordings(estimator: Any, raw: Any, *, first: bool, least: int = 2) -> Recordings:
     """Return recordings in double precision; `first` if they set the number of channels of the estimator.
 
     An array of shape (n_samples, n_channels) is one recording, an array of shape (n_epochs, n_channels, n_times) holds
     one recording per epoch, and a list of arrays of two axes holds recordings of any lengths.
     """
+    raw = from_mne(raw)
     form = _form_of(estimator, raw)
     if form == "array":
         return Recordings([as_samples(estimator, raw, first, least)], "array")
@@ -260,7 +285,7 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
         Parameters
         ----------
-        data : array of shape (n_samples, n_channels) or (n_epochs, n_channels, n_times), or list of recordings
+        data : array of shape (n_samples, n_channels) or (n_epochs, n_channels, n_times), list of recordings, MNE object
             As for `fit`.
 
         Returns
@@ -277,6 +302,8 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         ()
         """
         self.check_parameters()
+        data = from_mne(data)
+        check_orientation(data)
         recordings = as_recordings(self, data, first=True)
         mean, centered = recordings.centered()
         covariance = sum(array.T @ array for array in centered.arrays) / centered.n_samples
@@ -319,15 +346,20 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         if separation.converged:
             return complaints
         text = f"{type(self).__name__} did not converge in {separation.n_steps} steps; the best iterate is kept"
+        text += self._reason_not_converged(whitening.n)
         return (*complaints, ConvergenceWarning(text))
+
+    def _reason_not_converged(self, n_samples: int) -> str:
+        """Return what learned attributes say about the reason, as a further sentence, or nothing."""
+        return ""
 
     def transform(self, X: Any) -> Any:  # noqa: N803
         """Return the sources of recordings; those of the recordings of `fit` have unit variance.
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_channels) or (n_epochs, n_channels, n_times), or list of recordings
-            The recordings.
+        X : array of shape (n_samples, n_channels) or (n_epochs, n_channels, n_times), list of recordings, MNE object
+            The recordings. ``Raw`` of MNE is an array of shape (n_samples, n_channels) here.
 
         Returns
         -------

@@ -32,6 +32,8 @@ ROTATION_TOLERANCE = 1e-11
 """Change of the rotation at which its iteration ends."""
 MAX_ROUNDS = 25
 """Largest number of rounds of directions and joint diagonalization; a handful suffices if kurtosis is clear."""
+N_DEVIATIONS = 3
+"""Standard errors of the kurtosis of Gaussian samples within which a source looks Gaussian."""
 N_REFITS = 5
 """Number of likelihood steps in which scores are fitted again; they are fixed afterwards, so that steps converge."""
 TOLERANCE = 1e-11
@@ -232,6 +234,18 @@ class JADE(BlindSources):
         super().check_parameters()
         if self.diagonalizer is not None and not self.diagonalizer.orthogonal:
             raise ValueError(f"diagonalizer must be an orthogonal one, like Jacobi(); got {self.diagonalizer!r}")
+
+    def _reason_not_converged(self, n_samples: int) -> str:
+        """Name sources that look Gaussian: the kurtosis of n Gaussian samples has the variance 24 / n."""
+        gaussian = np.flatnonzero(np.abs(self.kurtosis_) < N_DEVIATIONS * np.sqrt(24 / n_samples))
+        if gaussian.size < 2:
+            return ""
+        listed = ", ".join(map(str, gaussian[:5])) + (", ..." if gaussian.size > 5 else "")
+        return (
+            f". The sources {listed} look Gaussian (their kurtosis is zero up to sampling noise), and no rotation of "
+            "Gaussian sources is better than another. SOBI separates them if their spectra differ, NSS if their "
+            "variances change"
+        )
 
     def _separated(self, whitened: Recordings) -> Separation:
         samples = np.concatenate(whitened.arrays)

@@ -12,7 +12,16 @@ import numpy as np
 
 from codiag.diagonalize import Diagonalizer, OrthogonalNewton
 from codiag.models.frame import PartialFit, as_seed
-from codiag.models.sources._base import BlindSources, Recordings, Separation, Whitening, as_recordings, summable
+from codiag.models.sources._base import (
+    BlindSources,
+    Recordings,
+    Separation,
+    Whitening,
+    as_recordings,
+    check_orientation,
+    from_mne,
+    summable,
+)
 from codiag.models.sources._likelihood import (
     Coefficients,
     Segment,
@@ -76,7 +85,7 @@ class SecondOrder(PartialFit, BlindSources, Generic[S, T]):
 
         Parameters
         ----------
-        data : array of shape (n_samples, n_channels) or (n_epochs, n_channels, n_times), or list of recordings
+        data : array of shape (n_samples, n_channels) or (n_epochs, n_channels, n_times), list of recordings, MNE object
             As for `fit`, or in consecutive parts.
 
         Returns
@@ -93,6 +102,8 @@ class SecondOrder(PartialFit, BlindSources, Generic[S, T]):
         ()
         """
         self._seen: T | None = None
+        data = from_mne(data)
+        check_orientation(data)
         parts = self._parts_of(data)
         if parts is None:
             return super().learn(data)
