@@ -165,7 +165,7 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
         text.detach()
 
 
-def _checked_rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]:
+def _checked_rows(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Return the rows of a table; raise if its columns differ in length."""
     if not isinstance(columns, Mapping):
         raise TypeError(f"columns must be a mapping from names to columns; got {type(columns).__name__}")

@@ -185,7 +185,7 @@ def jackknife(fit: Factorization, mode: int, n_jobs: int | None, *, progress: bo
     return replace(_refitted(fit, mode, draws, n_jobs, progress=progress), is_jackknife=True)
 
 
-def _mode_of(fit: Factorization, mode: int) -> int:
+def _mode_of(fit: Factorization, mode: Any) -> int:
     order = len(fit.shape)
     if isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not -order <= mode < order:
         raise ValueError(f"mode must be an integer from 0 to {order - 1}, or from the end if negative; got {mode!r}")
