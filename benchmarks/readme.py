@@ -1,7 +1,7 @@
 """Measure the figures of the README again: ``python -m benchmarks.readme``, before a release.
 
-It writes the record, ``benchmarks/readme.json``, and the table of the README; a test compares all numbers of the README with
-the record. Parts may be named: ``python -m benchmarks.readme limit large``. With ``--out FOLDER`` the records of
+It writes the record, ``benchmarks/readme.json``, and the table of the README; a test compares all numbers of the README
+with the record. Parts may be named: ``python -m benchmarks.readme limit large``. With ``--out FOLDER`` the records of
 trials are kept, and a run that was stopped goes on.
 
 ``--compare`` writes nothing: it runs a few seeds of every row, and fails if codiag finds the best fit less often than

@@ -96,7 +96,7 @@ html_static_path = ["_static"]
 html_css_files = ["codiag.css"]
 html_theme_options = {
     "github_url": REPOSITORY,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
     "icon_links": [],
     "navbar_align": "left",
     "logo": {"text": "codiag", "alt_text": "codiag, the first page"},

@@ -33,6 +33,8 @@ ON_SITE = {
     "examples": "gallery/index.rst",
 }
 """Where files of the repository are on the site."""
+WIDE = ("REPRODUCTION",)
+"""Pages with wide tables, which take the room of the contents on the right; so do the measurements."""
 
 
 def draw_figures(app: Any) -> None:
@@ -72,6 +74,8 @@ def follow_links_out(app: Any, docname: str, source: list[str]) -> None:
         return moved(text, path.parent, page.parent, app.config.repository)
 
     origin = RESULTS.parent if page.parent == CHAPTERS else page.parent
+    if page.parent == CHAPTERS or docname in WIDE:
+        source[0] = f"---\nhtml_theme.sidebar_secondary.remove: true\n---\n\n{source[0]}"
     source[0] = INCLUDE.sub(included, moved(source[0], origin, page.parent, app.config.repository))
 
 
@@ -142,7 +146,7 @@ def write_overview(app: Any, failure: Exception | None) -> None:
         return
     lines = ["# codiag", "", f"> {' '.join(app.config.summary.split())}", ""]
     for folder in OVERVIEW:
-        pages = sorted(name for name in app.env.found_docs if re.fullmatch(rf"{folder}/[^/]+", name))
+        pages = sorted(name for name in app.env.found_docs if re.fullmatch(rf"{folder}/(?!index$)[^/]+", name))
         titles = [f"- [{app.env.titles[name].astext()}]({app.config.html_baseurl}{name}.html)" for name in pages]
         lines += [f"## {app.env.titles[f'{folder}/index'].astext()}", "", *titles, ""]
     (Path(app.outdir) / "llms.txt").write_text("\n".join(lines))

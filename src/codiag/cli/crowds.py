@@ -112,7 +112,7 @@ def label(
         ),
     ] = None,
     n_doubtful: Doubtful = 5,
-    sort: Annotated[str, typer.Option("--sort", help="Show workers by votes, or the worst by accuracy.")] = "votes",
+    sort: Annotated[str, typer.Option("--sort", help="Order: votes (most first) or accuracy (worst first).")] = "votes",
     report: Report = None,
     seed: Seed = 0,
     force: Force = False,

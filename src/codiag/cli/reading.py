@@ -33,7 +33,7 @@ Symmetric = Annotated[
     bool | None, typer.Option("--symmetric/--not-symmetric", help="Whether all modes share one factor.")
 ]
 Variable = Annotated[
-    str | None, option("--variable", metavar="NAME", words="Name of the array, if the file holds several.")
+    str | None, option("--variable", metavar="NAME", words="Name of the array, if the file has several.")
 ]
 Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Factors have no negative entries.")]
 NonnegativeModes = Annotated[
@@ -41,7 +41,7 @@ NonnegativeModes = Annotated[
 ]
 Modes = Annotated[
     str | None,
-    option("--modes", metavar="COLUMNS", words="Columns of a table that hold labels: a,b,c; by default all others."),
+    option("--modes", metavar="COLUMNS", words="Columns of a table with labels: a,b,c; by default all others."),
 ]
 LossName = Annotated[
     str | None,
@@ -56,7 +56,7 @@ Counts = Annotated[
     typer.Option("--counts", help="Entries are counts: --loss poisson. Rows of a table are events, which are counted."),
 ]
 Value = Annotated[
-    str | None, option("--value", metavar="COLUMN", words="Column that holds the entries; by default the last.")
+    str | None, option("--value", metavar="COLUMN", words="Column with the entries; by default the last.")
 ]
 
 
@@ -79,8 +79,8 @@ MissingEntries = Annotated[
     Missing,
     typer.Option(
         "--missing",
-        help="How missing entries are marked: nan; zero, and in a sparse file all that it does not list; none if no "
-        "entry may be missing.",
+        help="What counts as missing: nan = NaN entries; zero = zeros, and all that a sparse file does not list; "
+        "none = nothing, and NaN is an error.",
     ),
 ]
 AbsentEntries = Annotated[Absent, typer.Option("--absent", help="Combinations of labels that a table does not list.")]

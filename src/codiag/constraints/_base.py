@@ -66,7 +66,7 @@ class Constraint(FormerAttributes, ABC):
     is_one_sided: ClassVar[bool] = False
     """Whether columns may have one sign only, so that the projection of a column of the other sign is zero."""
     holds_by_rows: ClassVar[bool] = False
-    """Whether each row satisfies it or not by itself, so that it holds for the coefficients of new samples, too."""
+    """Whether each row satisfies it or not by itself, so that it applies to the coefficients of new samples, too."""
 
     @property
     def ridge(self) -> float:
@@ -223,7 +223,7 @@ class Constraint(FormerAttributes, ABC):
         return move
 
     def on_rows(self, rows: np.ndarray) -> Constraint | None:
-        """Return the constraint that holds for some rows of the factor.
+        """Return the constraint of some rows of the factor.
 
         Parameters
         ----------

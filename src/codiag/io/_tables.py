@@ -85,9 +85,9 @@ def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent:
         A frame of any library that narwhals knows: pandas, polars, pyarrow, dask, DuckDB and others. Labels of a mode
         are sorted, or in the order of their categories; there is one value for each combination.
     modes : sequence of str, optional
-        The columns that hold labels, one for each mode; by default all but that of the values.
+        The columns with labels, one for each mode; by default all but that of the values.
     value : str, optional
-        The column that holds the entries; by default the last.
+        The column with the entries; by default the last.
     absent : {"missing", "zero"}
         The value of combinations of labels that are not listed: not observed, as in measurements and ratings, or zero,
         as in counts. Entries whose value is NaN, or an empty cell, are missing in either case.

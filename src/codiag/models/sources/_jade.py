@@ -186,7 +186,7 @@ class JADE(BlindSources):
 
     Notes
     -----
-    An array of three axes holds epochs, (n_epochs, n_channels, n_times), as in MNE; a list holds recordings of any
+    An array of three axes is one of epochs, (n_epochs, n_channels, n_times), as in MNE; a list has recordings of any
     lengths, (n_samples, n_channels) each. The order of samples matters only for standard errors. There is no
     ``partial_fit``: cumulants are taken along sources that are known only after all samples have been read.
 
