@@ -88,13 +88,13 @@ def _limit(n_seeds: int) -> list[Place]:
     }
     places = []
     for name, (rank, noise) in words.items():
-        axes = {"size": [50], "rank": [rank], "noise": [noise]}
+        axes: dict[str, list[Any]] = {"size": [50], "rank": [rank], "noise": [noise]}
         places.append(Place(name, replace(grid, axes=axes).experiment(all_solvers()), {"rank": rank, "noise": noise}))
     return places
 
 
 def _optima(n_seeds: int) -> list[Place]:
-    axes = {"shape": ["20x20x20"], "rank": [20], "noise": [1e-3]}
+    axes: dict[str, list[Any]] = {"shape": ["20x20x20"], "rank": [20], "noise": [1e-3]}
     grid = replace(FULL[-1], n_seeds=n_seeds, axes=axes, methods=["auto", *PEERS, *SLOW_PEERS])
     return [Place("20 x 20 x 20, rank 20, noise 0.1 %", grid.experiment(all_solvers()), {})]
 

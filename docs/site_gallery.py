@@ -38,10 +38,12 @@ def position(script: str) -> tuple[int, str]:
     return (FIRST.index(stem) if stem in FIRST else len(FIRST)), stem
 
 
-def restyle(_config: dict[str, Any], script: str) -> None:
+def restyle(_config: dict[str, Any], script: str | None) -> None:
     """Set the look of figures, and the data, before each script: sphinx-gallery takes it in `reset_modules`."""
-    path = Path(script)
-    put_in_place({loader for loader, _ in data_sets(path)} if path.is_file() and not can_load(path) else set())
+    paths = [
+        path for path in EXAMPLES.glob("*/*.py") if path.name == Path(script or "").name
+    ]  # it gives the name alone
+    put_in_place({loader for path in paths if not can_load(path) for loader, _ in data_sets(path)})
     mpl.rcParams.update(
         {
             "axes.edgecolor": INK,

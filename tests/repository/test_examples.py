@@ -167,7 +167,7 @@ def test_pages_whose_data_is_simulated_say_so(offline):
 
 
 def test_a_script_without_its_data_runs_on_simulated_data(offline, run):
-    offline.restyle({}, str(FOLDER / "real_data" / "dormitories.py"))
+    offline.restyle({}, "dormitories.py")  # as sphinx-gallery names it
     assert run("dormitories")["agreement"] > 0.5
 
 
