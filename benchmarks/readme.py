@@ -229,11 +229,11 @@ def compare(record: Mapping[str, Any], folder: Path) -> list[str]:
     for part in TABLE:
         former = {row["tensor"]: row["cells"] for row in record[part]["rows"]}
         for row in measured(part, FEW_SEEDS, folder)["rows"]:
-            faults += _worse(row["tensor"], row["cells"], former[row["tensor"]])
+            faults += worse(row["tensor"], row["cells"], former[row["tensor"]])
     return faults
 
 
-def _worse(words: str, cells: Mapping[str, Any], former: Mapping[str, Any]) -> list[str]:
+def worse(words: str, cells: Mapping[str, Any], former: Mapping[str, Any]) -> list[str]:
     ours, ours_before = cells["codiag"], former["codiag"]
     faults = []
     if ours["share"] < ours_before["share"] - SLACK:
