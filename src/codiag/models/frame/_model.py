@@ -119,7 +119,8 @@ class Model(BaseEstimator):
         Parameters
         ----------
         X : array, data frame or list
-            Samples, as the class describes them. For `CP` an array of shape (n, d_1, d_2, ...); NaN is missing.
+            Samples, as the class describes them. For `codiag.models.CP` an array of shape (n, d_1, d_2, ...), NaN for
+            missing entries.
         y : ignored
             Not used; there for the interface of scikit-learn.
         progress : bool
