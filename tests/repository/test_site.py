@@ -70,7 +70,7 @@ def test_the_installation_lists_every_extra():
     assert set(listed) == set(extras)
 
 
-@pytest.mark.parametrize("word", ["scree", "NetCDF", "Excel", "LDA", "GridSearchCV", "PARAFAC", "ICA"])
+@pytest.mark.parametrize("word", ["scree", "NetCDF", "Excel", "LDA", "GridSearchCV", "PARAFAC", "ICA", "FAQ"])
 def test_words_that_people_search_for_are_in_the_questions(word):
     assert re.search(rf"\b{word}\b", (DOCS / "start" / "faq.md").read_text())
 
