@@ -62,4 +62,4 @@ $(VENV)/.installed-docs: $(VENV)/.installed
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-lowest .venv-wheel build dist reports codiag-demo.png .coverage coverage.json docs/_build docs/_figures docs/gallery docs/api/generated
+	rm -rf $(VENV) .venv-lowest .venv-wheel build dist reports codiag-demo.png .coverage coverage.json docs/_build docs/_figures docs/gallery docs/api/generated docs/benchmarks

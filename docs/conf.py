@@ -6,7 +6,6 @@ import inspect
 import os
 import sys
 import tomllib
-from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,10 @@ ROOT = HERE.parent
 sys.path.insert(0, str(HERE))
 
 from site_names import link_literals, resolve_name  # noqa: E402
-from site_pages import draw_figures, follow_links_out  # noqa: E402
+from site_pages import draw_figures, follow_links_out, set_edit_address, write_overview  # noqa: E402
+from site_results import write_chapters  # noqa: E402
 
+import codiag  # noqa: E402
 from codiag.extending import MomentModel  # noqa: E402
 
 HOOKS = {name for base in MomentModel.__mro__[:2] for name in vars(base)} - {"fit", "partial_fit"} | {"learn_more"}
@@ -26,7 +27,8 @@ REPOSITORY = METADATA.get("urls", {}).get("Repository", "https://github.com/codi
 project = "codiag"
 author = "The codiag developers"
 copyright = author  # noqa: A001
-release = version = installed_version("codiag")
+release = version = codiag.__version__
+summary = METADATA["description"]
 
 extensions = [
     "myst_parser",
@@ -56,6 +58,14 @@ default_role = "autolink"  # names in single backticks: a link where there is a 
 
 myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
+myst_html_meta = {  # what is shown where somebody shares a link
+    "description": summary,
+    "property=og:title": "codiag",
+    "property=og:description": summary,
+    "property=og:type": "website",
+    "property=og:image": f"{METADATA['urls']['Documentation']}_static/social.png",
+    "name=twitter:card": "summary_large_image",
+}
 
 autosummary_generate = True
 autodoc_typehints = "none"  # docstrings have the types, in words
@@ -78,15 +88,21 @@ if os.environ.get("CODIAG_DOCS_INTERSPHINX"):  # needs the network
 
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
-html_title = "codiag"
+html_title = f"codiag {release}"
+html_baseurl = METADATA["urls"]["Documentation"]
+html_logo = "_static/logo.svg"
+html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["codiag.css"]
 html_theme_options = {
     "github_url": REPOSITORY,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
     "icon_links": [],
     "navbar_align": "left",
+    "logo": {"text": "codiag", "alt_text": "codiag, the first page"},
+    "navbar_start": ["navbar-logo", "version"],
     "navbar_end": ["theme-switcher", "navbar-icon-links"],
+    "secondary_sidebar_items": ["page-toc", "edit-link"],
     "show_prev_next": True,
     "show_toc_level": 2,
     "use_edit_page_button": False,
@@ -142,8 +158,12 @@ def of_codiag(app: Any, what: str, name: str, member: Any, skip: bool, options: 
 def setup(app: Any) -> None:
     """Draw the figures of pages by their own code, and lead links out of this folder to where they go on the site."""
     app.connect("builder-inited", draw_figures)
+    app.connect("builder-inited", write_chapters)
+    app.connect("html-page-context", set_edit_address)
+    app.connect("build-finished", write_overview)
     app.connect("source-read", follow_links_out)
     app.connect("autodoc-skip-member", of_codiag)
     app.connect("missing-reference", resolve_name)
     app.connect("doctree-resolved", link_literals)
     app.add_config_value("repository", REPOSITORY, "env")
+    app.add_config_value("summary", summary, "env")

@@ -1,7 +1,7 @@
 """The gallery of examples: its order, the look of its figures, and scripts whose data cannot be had.
 
-A Sphinx extension beside sphinx-gallery. Scripts that load a data set of `codiag.datasets` are run where it is on this
-computer or can be downloaded; where neither is so, their pages show the code, and a sentence in place of the picture.
+A Sphinx extension beside sphinx-gallery. Scripts that load a data set of `codiag.datasets` get it if it is on this
+computer or can be downloaded; if neither is so, they get simulated data in its place, and their pages say so.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from cycler import cycler
+from site_stand_ins import LOADERS, put_in_place
 
-from codiag.datasets import load_crowd, load_facebook, load_kos
 from codiag.plotting import COLORS, INK
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FIRST = ("factorize", "choose_rank", "missing_data", "constraints", "error_bars")
 """Scripts that come first in their sections, in this order; the others follow by name."""
-LOADERS = {"load_crowd": load_crowd, "load_facebook": load_facebook, "load_kos": load_kos}
-NOT_RUN = """
+SIMULATED = """
 
 .. note::
 
-   This example was not run when these pages were built: its data could not be downloaded. The code is complete.
+   The data of this example could not be downloaded when these pages were built. Numbers and pictures below are of
+   simulated data of the same form; the text is about the real data, which the code loads.
 
 """
 
@@ -38,8 +38,12 @@ def position(script: str) -> tuple[int, str]:
     return (FIRST.index(stem) if stem in FIRST else len(FIRST)), stem
 
 
-def restyle(_config: dict[str, Any], _script: str) -> None:
-    """Set how figures of scripts look, before each of them: sphinx-gallery takes it in `reset_modules`."""
+def restyle(_config: dict[str, Any], script: str | None) -> None:
+    """Set the look of figures, and the data, before each script: sphinx-gallery takes it in `reset_modules`."""
+    paths = [
+        path for path in EXAMPLES.glob("*/*.py") if path.name == Path(script or "").name
+    ]  # it gives the name alone
+    put_in_place({loader for path in paths if not can_load(path) for loader, _ in data_sets(path)})
     mpl.rcParams.update(
         {
             "axes.edgecolor": INK,
@@ -69,20 +73,18 @@ def can_load(script: Path) -> bool:
     return True
 
 
-def choose_scripts(app: Sphinx, config: Any) -> None:
-    """Have sphinx-gallery run the scripts whose data can be had."""
-    left_out = sorted(script.stem for script in EXAMPLES.glob("*/*.py") if not can_load(script))
-    apart = "".join(rf"(?!{name}\.py$)" for name in left_out)
-    config.sphinx_gallery_conf["filename_pattern"] = rf"[/\\]{apart}\w+\.py$"
-    app.connect("source-read", lambda _app, page, source: _say_not_run(page, source, left_out))
+def mark_simulated(app: Sphinx, _config: Any) -> None:
+    """Have pages say it whose data is simulated."""
+    simulated = sorted(script.stem for script in EXAMPLES.glob("*/*.py") if not can_load(script))
+    app.connect("source-read", lambda _app, page, source: _say_simulated(page, source, simulated))
 
 
-def _say_not_run(page: str, source: list[str], left_out: list[str]) -> None:
-    if page.startswith("gallery/") and Path(page).name in left_out:
-        source[0] = re.sub(r"(?m)^=+\n", lambda underline: underline.group() + NOT_RUN, source[0], count=1)
+def _say_simulated(page: str, source: list[str], simulated: list[str]) -> None:
+    if page.startswith("gallery/") and Path(page).name in simulated:
+        source[0] = re.sub(r"(?m)^=+\n", lambda underline: underline.group() + SIMULATED, source[0], count=1)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Join Sphinx, before sphinx-gallery reads its settings (at priority 10)."""
-    app.connect("config-inited", choose_scripts, priority=5)
+    app.connect("config-inited", mark_simulated, priority=5)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

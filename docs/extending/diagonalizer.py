@@ -9,11 +9,11 @@ diagonals,
 **The method.** The gradient of f is four times :math:`G(U) = \sum_l M_l U \,\mathrm{diag}(d_l)` with
 :math:`d_{li} = u_i^\top M_l u_i`. At a maximum the orthonormal matrix nearest to :math:`G(U)` is U itself, which
 suggests to iterate ``U <- polar(G(U))``: the power method, for all components at once. Near a solution the angle
-between components i and j shrinks by :math:`2 |d_i \cdot d_j| / (|d_i|^2 + |d_j|^2)` a step, where :math:`d_i` holds
+between components i and j shrinks by :math:`2 |d_i \cdot d_j| / (|d_i|^2 + |d_j|^2)` a step, where :math:`d_i` is
 the diagonal entries of component i in all matrices. If a step lowers f, a multiple of U is added to G, which shortens
 the step.
 
-**What a diagonalizer implements.** A subclass of `codiag.extending.Diagonalizer` is a frozen dataclass: it holds
+**What a diagonalizer implements.** A subclass of `codiag.extending.Diagonalizer` is a frozen dataclass: it has
 options and no data. It implements one method, ``iterate(stack, rng)``, which gets matrices of full rank and returns
 inverse factors as *rows*, with the number of sweeps and whether the tolerance was reached, as an `Iterate`. A method
 that computes a start, like this one, also implements ``iterate_from``, for starts that the user gives (``init=``). For

@@ -4,7 +4,7 @@ r"""A method of your own, in one file: deflation, one component at a time.
 factors every step is right: the best approximation of :math:`\sum_i w_i\, a_i \otimes b_i \otimes c_i` by one component
 is the component with the largest weight.
 
-**Step 1: what a method is.** A subclass of `codiag.extending.Method` is a frozen dataclass that holds options and no
+**Step 1: what a method is.** A subclass of `codiag.extending.Method` is a frozen dataclass that has options and no
 data. It implements ``fit(problem, rng)``. The problem says what is asked: ``tensor``, ``rank``, ``symmetric``, and
 perhaps ``constraints``, ``observed`` and ``second_moment``. The method returns an `Estimate`: components of any scale
 and order, the stages that led to them, and whether it reached its tolerance. It neither warns nor prints;

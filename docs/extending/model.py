@@ -18,8 +18,8 @@ moment goes into the problem, for methods that need orthogonal factors. A subcla
 later.
 
 **Step 3: from factors to parameters.** ``parameters(fit, moments)`` returns a `Components`, whose fields have one row
-for each component. With unit factors u and :math:`U^+` the pseudo-inverse of their matrix, :math:`m = U^+ M_1` holds
-:math:`w_h |\lambda_h|`, and the diagonal c of :math:`U^+ M_2 U^{+\top}` holds :math:`w_h |\lambda_h|^2`; so
+for each component. With unit factors u and :math:`U^+` the pseudo-inverse of their matrix, :math:`m = U^+ M_1` is
+:math:`w_h |\lambda_h|`, and the diagonal c of :math:`U^+ M_2 U^{+\top}` is :math:`w_h |\lambda_h|^2`; so
 :math:`w = m^2 / c` and :math:`|\lambda| = c / m`.
 
 **Step 4: maximize the likelihood.** ``em_step`` is one step of expectation maximization. With it, users can set

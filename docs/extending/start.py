@@ -9,7 +9,7 @@ mode is then nearly the entry of a shorter tensor with the same components. The 
 fewer of its entries are missing: an average exists if one of its w entries was observed. It is factorized first, and
 its factors are interpolated to the full length. They are the start.
 
-**Step 1: one method.** A subclass of `codiag.extending.Start` is a frozen dataclass that holds options and no data. It
+**Step 1: one method.** A subclass of `codiag.extending.Start` is a frozen dataclass that has options and no data. It
 implements ``generate(problem, rng, log)``, which yields components as `codiag.tensors.FactoredTensor`: of the rank of
 the problem, in the shape of its tensor and in its array library, the most promising first. They need neither be at a
 minimum nor satisfy the constraints of the problem. If the start does not apply, it yields nothing, and the search

@@ -40,7 +40,7 @@ fits = {
 errors = {name: codiag.factor_error(fit.factors[2], truth[2]) for name, fit in fits.items()}
 
 # %%
-# Excitation spectra as each fit sees them (lines, with bands that hold the truth in 95 of 100 cases) over the true ones
+# Excitation spectra as each fit sees them (lines, with bands that contain the truth in 95 of 100 cases) over true ones
 # (shaded). Without constraints they dip below zero where there is nothing; non-negative ones stay at zero there and
 # waver less; with the emission spectra given, less is left to find, and it is found a little better still.
 

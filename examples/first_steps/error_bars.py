@@ -4,8 +4,8 @@ Error bars, and what they mean
 
 Every fit comes with standard errors of every entry of every factor. They are computed from the data alone, from the
 noise that is left over and from the curvature of the problem. What do they promise? If the same thing were measured
-a hundred times, the interval of 1.96 standard errors to either side should hold the truth about 95 times. This can be
-checked.
+a hundred times, the interval of 1.96 standard errors to either side should contain the truth about 95 times. This can
+be checked.
 """
 
 # %%
@@ -38,18 +38,18 @@ for repeat in range(n_repeats):
     bars[repeat] = 1.96 * fit.entry_standard_errors[1][:, match.permutation]
 
 # %%
-# Which intervals hold the truth?
+# Which intervals contain the truth?
 
-held = np.abs(found - truth[1]) <= bars
-print(f"intervals that hold the truth: {held.mean():.1%} of {held.size}")
+inside = np.abs(found - truth[1]) <= bars
+print(f"intervals that contain the truth: {inside.mean():.1%} of {inside.size}")
 
 # %%
 # On the left one of the hundred measurements, with its bands; the true curves are dashed. In the middle the interval of
 # one entry, the blue curve at time 0.5, in every measurement, sorted: the few that miss the truth are red. On the right
-# how many of the hundred intervals hold the truth, for every entry of both curves: they scatter around the 95 that were
-# promised, as chance has it: the gray band is where 95 of 100 such counts should be.
+# how many of the hundred intervals contain the truth, for every entry of both curves: they scatter around the promised
+# 95, as chance has it: the gray band is where 95 of 100 such counts should be.
 #
-# The bars hold for what is random. They know nothing of a wrong number of components, or of data that follow no such
+# The bars are about what is random. They know nothing of a wrong number of components, or of data that follow no such
 # law at all: for that there is ``fit.diagnose()``.
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10.5, 3.9), layout="constrained", width_ratios=(1.3, 1, 1))
@@ -62,18 +62,18 @@ left.set(title="One measurement, bands of 95 %", xlabel="time", yticks=[], xlim=
 
 at = int(np.argmin(np.abs(day - 0.5)))
 order = np.argsort(found[:, at, 0])
-colors = np.where(held[order, at, 0], COLORS[0], "C1")
+colors = np.where(inside[order, at, 0], COLORS[0], "C1")
 places = np.arange(n_repeats)
 middle.hlines(
     places, (found - bars)[order, at, 0], (found + bars)[order, at, 0], colors=colors, linewidth=1.3, alpha=0.7
 )
 middle.scatter(found[order, at, 0], places, s=4, c=colors)
 middle.axvline(truth[1][at, 0], color="black", linestyle="--", linewidth=1)
-middle.set(title=f"One entry: {held[:, at, 0].sum()} of 100\nintervals hold the truth", xlabel="value", yticks=[])
+middle.set(title=f"One entry: {inside[:, at, 0].sum()} of 100\nintervals contain the truth", xlabel="value", yticks=[])
 
 right.axhspan(*binom.interval(0.95, n_repeats, 0.95), color="gray", alpha=0.25, linewidth=0)
 right.axhline(95, color="black", linestyle="--", linewidth=1)
 for component, color in enumerate(COLORS[:2]):
-    right.plot(day, held[:, :, component].sum(axis=0), "o", color=color, markersize=4)
-right.set(title="All entries: how many of 100\nintervals hold the truth", xlabel="time", ylim=(80, 101))
+    right.plot(day, inside[:, :, component].sum(axis=0), "o", color=color, markersize=4)
+right.set(title="All entries: how many of 100\nintervals contain the truth", xlabel="time", ylim=(80, 101))
 plt.show()

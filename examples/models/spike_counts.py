@@ -34,7 +34,7 @@ print(fit.diagnose())
 # %%
 # Time courses above and strengths below, with intervals of 90 %; dotted lines are the truth. The first group answers
 # early in the trial and tires from trial to trial, the second one ramps up within the trial and over trials. Intervals
-# are narrow although most bins hold no spike.
+# are narrow although most bins have no spike.
 
 figure, axes = plt.subplots(2, 2, figsize=(8, 5), layout="constrained")
 truth = [neurons, courses, strengths]

@@ -26,7 +26,7 @@ print(f"right by majority of votes {crowd.accuracy(majority.tasks_, majority.lab
 print(f"right by the model         {crowd.accuracy(model.tasks_, model.labels_):.1%}")
 
 # %%
-# How often was every worker really right? The model is not told; it gives an interval that should hold the long-run
+# How often was every worker really right? The model is not told; it gives an interval that should contain the long-run
 # accuracy of nine workers in ten. The share of right answers among only 20 votes scatters around that accuracy by
 # chance, and so it is outside the interval somewhat more often.
 
@@ -36,8 +36,8 @@ table = model.worker_table()
 actual = np.array([right[crowd.votes["worker"] == worker].mean() for worker in table["worker"]])
 n_votes = np.asarray(table["votes"])
 low, high = table["accuracy_low_90"], table["accuracy_high_90"]
-held = (low <= actual) & (actual <= high)
-print(f"the share that a worker really got right is in the interval for {held.mean():.0%} of the workers")
+inside = (low <= actual) & (actual <= high)
+print(f"the share that a worker really got right is in the interval for {inside.mean():.0%} of the workers")
 
 # %%
 # Every worker is a bar from the lower to the upper end of the interval, and a dot for the share of answers that was
@@ -49,7 +49,7 @@ order = np.argsort(-n_votes, kind="stable")[:60]
 places = np.arange(order.size)
 figure, (left, right_panel) = plt.subplots(1, 2, figsize=(9.6, 4.6), layout="constrained", width_ratios=(1.9, 1))
 left.vlines(places, low[order], high[order], color="gray", linewidth=4, alpha=0.6)
-left.scatter(places, actual[order], s=26, color=np.where(held[order], "C0", "C1"), zorder=3)
+left.scatter(places, actual[order], s=26, color=np.where(inside[order], "C0", "C1"), zorder=3)
 left.axhline(0.5, color="black", linestyle="--", linewidth=1)
 left.set(
     ylim=(0, 1.02), xticks=[], xlabel="the 60 workers with most votes, busiest first", ylabel="share of right answers"

@@ -43,7 +43,7 @@ print(f"{agreement:.0%} of the students whose house is known belong most to the 
 # %%
 # Left, the friendships, with students sorted by their strongest community (colors): blocks on the diagonal are
 # communities, and what is outside them are friends elsewhere. Right, who lives where: six of the eight communities are
-# a house each, almost pure, and two hold people of several houses.
+# a house each, almost pure, and two have people of several houses.
 
 strongest = np.argmax(shares, axis=1)
 rank = np.lexsort((-shares.max(axis=1), strongest))

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from codiag.result import Factorization
     from codiag.selection import RankChoice, choose_rank
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "ConvergenceWarning",

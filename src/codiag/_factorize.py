@@ -59,7 +59,7 @@ def factorize(
         detected. An array that noise has made asymmetric is factorized as its mean over permutations of these modes.
     constraints : Constraint, str, sequence with one for each mode, or dict from modes, optional
         What is known about the factors: "nonnegative", "orthogonal", or objects of `codiag.constraints`; None for a
-        free mode. One alone holds for all modes, and one for a mode that shares its factor for all that share it.
+        free mode. A single constraint applies to every mode. If modes share a factor, constraining one constrains all.
     observed : array in the shape of the tensor, optional
         Which entries were observed, or non-negative weights for them. By default all entries count equally.
     seed : int or numpy.random.Generator, optional
@@ -83,7 +83,7 @@ def factorize(
     Notes
     -----
     Small arrays, with at most four million entries times components, are fitted on a single thread of linear algebra:
-    more would only wait for each other. The limit holds for the process while only such fits run, in any number of
+    more would only wait for each other. The limit is one of the process while only such fits run, in any number of
     Python's threads, and is lifted afterwards.
 
     Examples

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
+from importlib import import_module
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -27,6 +30,26 @@ def test_modules_resolve_former_names():
         assert getattribute("factorise") is codiag.factorize
     with pytest.raises(AttributeError, match=r"module 'codiag\.old' has no attribute 'nothing'"):
         getattribute("nothing")
+
+
+NAMES = (Path(__file__).parent / "names_0_2.txt").read_text().split()
+"""Every public name of 0.2."""
+GONE = {"codiag.metrics.Factors"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_the_last_version_work_or_say_what_to_write(name):
+    module, own = name.rsplit(".", 1)
+    if module == "codiag.plotting":
+        pytest.importorskip("matplotlib")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if name in GONE:
+            with pytest.raises(AttributeError, match=r"was removed in 0\.3; write "):
+                getattr(import_module(module), own)
+        else:
+            getattr(import_module(module), own)
+    assert all(one.category is DeprecationWarning and " is now codiag." in str(one.message) for one in caught)
 
 
 def doubled(*, value=1):

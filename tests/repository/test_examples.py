@@ -144,20 +144,44 @@ def site_gallery(monkeypatch):
     return importlib.import_module("site_gallery")
 
 
-def test_scripts_without_data_are_shown_but_not_run(site_gallery, monkeypatch):
-    def offline(*_, download):
+NEEDING = {"blog_topics", "crowd_of_strangers", "dog_breeds", "dormitories"}
+"""Scripts whose data is downloaded."""
+
+
+@pytest.fixture
+def offline(site_gallery, monkeypatch):
+    """Make sure that no data can be had, and that the loaders are put back."""
+
+    def unreachable(*_, download):
         raise ConnectionError
 
-    monkeypatch.setattr(site_gallery, "LOADERS", dict.fromkeys(site_gallery.LOADERS, offline))
-    config = SimpleNamespace(sphinx_gallery_conf={})
+    monkeypatch.setattr(site_gallery, "LOADERS", dict.fromkeys(site_gallery.LOADERS, unreachable))
+    yield site_gallery
+    site_gallery.put_in_place(set())
+
+
+def test_pages_whose_data_is_simulated_say_so(offline):
     read = []
-    site_gallery.choose_scripts(SimpleNamespace(connect=lambda _, function: read.append(function)), config)
-    pattern = config.sphinx_gallery_conf["filename_pattern"]
-    left_out = {path.stem for path in SCRIPTS if not re.search(pattern, str(path))}
-    assert left_out == {"blog_topics", "crowd_of_strangers", "dog_breeds", "dormitories"}
+    offline.mark_simulated(SimpleNamespace(connect=lambda _, function: read.append(function)), None)
+    assert {path.stem for path in SCRIPTS if not offline.can_load(path)} == NEEDING
     for name, said in (("dog_breeds", True), ("wine", False)):
         source = ["Title\n=====\n\nText.\n"]
         read[0](None, f"gallery/real_data/{name}", source)
-        assert ("not run" in source[0]) == said
+        assert ("simulated" in source[0]) == said
         assert source[0].startswith("Title\n=====\n")
         assert source[0].endswith("Text.\n")
+
+
+def test_a_script_without_its_data_runs_on_simulated_data(offline, run):
+    offline.restyle({}, "dormitories.py")  # as sphinx-gallery names it
+    assert run("dormitories")["agreement"] > 0.5
+
+
+@pytest.mark.parametrize("name", ["rte", "dog"])
+def test_simulated_crowds_are_like_those_that_they_stand_for(site_gallery, name):
+    stand_ins = importlib.import_module("site_stand_ins")
+    crowd = stand_ins.load_crowd(name)
+    assert crowd.truth["task"].size == stand_ins.TASKS[name]
+    assert np.all(np.bincount(crowd.votes["task"])[1:] == 10)
+    right = crowd.truth["truth"][crowd.votes["task"] - 1] == crowd.votes["label"]
+    assert 0.6 < right.mean() < 0.9

@@ -19,8 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from experiments.__main__ import app
-from experiments.chapters import summary
-from experiments.claims import VERDICTS, Claim, Judgement, Ruling, judge
+from experiments.claims import VERDICTS, Claim, Ruling, judge
 from experiments.paper import CLAIMS, EXPERIMENTS
 from experiments.paper.trials import grid
 from experiments.records import Journal, Record, as_csv
@@ -283,5 +282,6 @@ class TestDocuments:
 
     def test_the_readme_counts_as_the_table_does(self):
         verdicts = [verdict for _, verdict in self.rows().values()]
-        judged = [Judgement(CLAIMS[1], "", verdict, "", 0) for verdict in verdicts]
-        assert summary(judged) in " ".join((ROOT / "README.md").read_text().split())
+        counts = [verdicts.count(kind) for kind in list(VERDICTS.values())[:3]]
+        words = f"of {len(verdicts)} claims, {counts[0]} were confirmed, {counts[1]} partly, {counts[2]} not"
+        assert words in " ".join((ROOT / "README.md").read_text().split())

@@ -62,7 +62,7 @@ def test_what_cannot_be_resampled_is_refused(tmp_path):
     _, fit = fitted()
     with pytest.raises(ValueError, match="mode must be an integer from 0 to 2"):
         fit.bootstrap(mode=3)
-    with pytest.raises(ValueError, match="fit must hold its tensor to be refitted"):
+    with pytest.raises(ValueError, match="fit must have its tensor to be refitted"):
         fit.without_data().jackknife()
     stack = np.einsum("ir,jr,kr->ijk", *[np.random.default_rng(0).random((size, 2)) for size in (5, 5, 6)])
     partly = codiag.factorize(stack + stack.transpose(1, 0, 2), 2, symmetric=(0, 1), seed=0)

@@ -113,7 +113,9 @@ def with_new_keywords(function: str, former: Mapping[str, str], given: dict[str,
     return renamed
 
 
-def former_names(module: str, renamed: Mapping[str, str]) -> Callable[[str], Any]:
+def former_names(
+    module: str, renamed: Mapping[str, str], removed: Mapping[str, str] | None = None
+) -> Callable[[str], Any]:
     """Return a ``__getattr__`` for a module that resolves former names, each with a DeprecationWarning.
 
     Parameters
@@ -122,6 +124,8 @@ def former_names(module: str, renamed: Mapping[str, str]) -> Callable[[str], Any
         The module that had the names.
     renamed : mapping of str to str
         The full new name of each, such as ``"codiag.io.read_votes"``.
+    removed : mapping of str to str, optional
+        Names that are gone, with the advice for the error.
 
     Returns
     -------
@@ -130,6 +134,8 @@ def former_names(module: str, renamed: Mapping[str, str]) -> Callable[[str], Any
     """
 
     def resolve(name: str) -> Any:
+        if removed and name in removed:
+            raise AttributeError(f"{module}.{name} was removed in 0.3; {removed[name]}")
         if name not in renamed:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         home, _, new = renamed[name].rpartition(".")

@@ -55,7 +55,7 @@ def topics(
     ] = None,
     text: Annotated[
         str | None,
-        option("--text", metavar="COLUMN", words="Column of a table that holds the documents; by default text."),
+        option("--text", metavar="COLUMN", words="Column of a table with the documents; by default text."),
     ] = None,
     document: Annotated[
         str | None,

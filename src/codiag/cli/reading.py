@@ -34,7 +34,7 @@ Symmetric = Annotated[
     bool | None, typer.Option("--symmetric/--not-symmetric", help="Whether all modes share one factor.")
 ]
 Variable = Annotated[
-    str | None, option("--variable", metavar="NAME", words="Name of the array, if the file holds several.")
+    str | None, option("--variable", metavar="NAME", words="Name of the array, if the file has several.")
 ]
 Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Factors have no negative entries.")]
 NonnegativeModes = Annotated[
@@ -42,7 +42,7 @@ NonnegativeModes = Annotated[
 ]
 Modes = Annotated[
     str | None,
-    option("--modes", metavar="COLUMNS", words="Columns of a table that hold labels: a,b,c; by default all others."),
+    option("--modes", metavar="COLUMNS", words="Columns of a table with labels: a,b,c; by default all others."),
 ]
 LossName = Annotated[
     str | None,
@@ -61,7 +61,7 @@ SortLabels = Annotated[
     typer.Option("--sort-labels", help="Sort labels of a table that are text; by default they keep the table's order."),
 ]
 Value = Annotated[
-    str | None, option("--value", metavar="COLUMN", words="Column that holds the entries; by default the last.")
+    str | None, option("--value", metavar="COLUMN", words="Column with the entries; by default the last.")
 ]
 
 

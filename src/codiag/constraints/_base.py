@@ -69,7 +69,7 @@ class Constraint(FormerAttributes, ABC):
     allows_complex: ClassVar[bool] = False
     """Whether it says something about complex factors, and steps on these respect it."""
     holds_by_rows: ClassVar[bool] = False
-    """Whether each row satisfies it or not by itself, so that it holds for the coefficients of new samples, too."""
+    """Whether each row satisfies it or not by itself, so that it applies to the coefficients of new samples, too."""
 
     @property
     def ridge(self) -> float:
@@ -226,7 +226,7 @@ class Constraint(FormerAttributes, ABC):
         return move
 
     def on_rows(self, rows: np.ndarray) -> Constraint | None:
-        """Return the constraint that holds for some rows of the factor.
+        """Return the constraint of some rows of the factor.
 
         Parameters
         ----------

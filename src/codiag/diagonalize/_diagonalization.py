@@ -185,7 +185,7 @@ class Diagonalization:
     def standard_errors(self) -> np.ndarray:
         r"""First-order standard error :math:`(E\|\tilde u_j - u_j\|^2)^{1/2}` of each factor, from the data alone.
 
-        Infinite for factors of an unresolved pair, for which first-order theory does not hold.
+        Infinite for factors of an unresolved pair, for which first-order theory is not valid.
 
         See Also
         --------

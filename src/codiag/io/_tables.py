@@ -99,10 +99,10 @@ def labelled_tensor(
         Other text is in the order of its first appearance, as Jan, Feb, Mar; labels that differ in one number alone
         are in the order of that number, as store2, store10.
     modes : sequence of str, optional
-        The columns that hold labels, one for each mode; by default all but that of the values, and but a first column
+        The columns with labels, one for each mode; by default all but that of the values, and but a first column
         without a name, or called "Unnamed: 0", that numbers the rows.
     value : str, optional
-        The column that holds the entries; by default the last.
+        The column with the entries; by default the last.
     absent : {"missing", "zero"}
         The value of combinations of labels that are not listed: not observed, as in measurements and ratings, or zero,
         as in counts. Entries whose value is NaN, or an empty cell, are missing in either case.
@@ -192,7 +192,7 @@ def _as_columns(table: Any) -> Any:
     return table if frame is None else {name: values_of(column_of(frame, name)).tolist() for name in frame.columns}
 
 
-def _checked_rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]:
+def _checked_rows(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Return the rows of a table; raise if its columns differ in length."""
     if not isinstance(columns, Mapping):
         raise TypeError(f"columns must be a mapping from names to columns; got {type(columns).__name__}")

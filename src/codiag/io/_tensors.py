@@ -48,7 +48,7 @@ def read_entries(path: str | Path, variable: str | None = None) -> Any:
         one, a ``.zarr`` folder, also a zipped one, or an ``.h5`` or ``.hdf5`` file, which are read in chunks;
         ``file.h5:/group/array`` names an array of these three. NetCDF files, ``.nc``, ``.nc4`` or ``.cdf``.
     variable : str, optional
-        Name of the array, if the file holds several.
+        Name of the array, if the file has several.
 
     Returns
     -------

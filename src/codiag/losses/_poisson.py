@@ -21,7 +21,7 @@ class Poisson(Loss):
     components, :math:`\mu = \eta`, and factors are not negative. With the log link :math:`\mu = e^\eta`: components
     multiply, and factors have any sign. *Needs* entries that are not negative; they need not be integers. *Costs*, with
     the identity link, a pass over the entries that are listed of a sparse tensor: the mean of all others is summed by
-    column sums. *Fails* to give errors that hold if counts scatter more than their mean, unless that is measured, which
+    column sums. *Fails* to give valid errors if counts scatter more than their mean, unless that is measured, which
     `codiag.Factorization.standard_errors` do.
 
     Parameters

@@ -69,7 +69,7 @@ class Auto(Method):
         Steps of least squares from each start, at most; those of swaps come on top.
     effort : float
         Work of the whole search, at most, relative to that for its first local minimum; 0.1 s more are always granted,
-        and `max_starts` times as much if the residual shows that the model holds. Work is counted in steps, so that the
+        and `max_starts` times as much if the residual shows that the model fits. Work is counted in steps, so that the
         same seed gives the same answer on every machine.
     max_seconds : float, optional
         Time after which the best fit so far is returned, which ``stages`` says, and ``converged`` as far as it is.

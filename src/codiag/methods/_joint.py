@@ -87,7 +87,8 @@ class JointMethod(Method):
                 )
         as_flag("compress", self.compress)
         _check_directions(self.directions)
-        if not isinstance(self.plug_in, bool | str | None) or self.plug_in not in PLUG_IN:
+        plug_in: Any = self.plug_in
+        if not isinstance(plug_in, bool | str | None) or plug_in not in PLUG_IN:
             raise ValueError(f"plug_in must be True, False, 'factors', 'inverse' or 'optimal'; got {self.plug_in!r}")
         if self.diagonalizer is not None and check_method(self.diagonalizer).orthogonal != self.orthogonal:
             kind = "orthonormal" if self.orthogonal else "free"

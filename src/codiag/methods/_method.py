@@ -24,7 +24,7 @@ class Method(FormerAttributes, ABC):
     """A configured way to factorize a tensor; pass it to `codiag.factorize`.
 
     A subclass implements `fit`, declares in `supports` which features of a problem it takes into account, and says in
-    `refusal` what else it cannot do. It holds no data.
+    `refusal` what else it cannot do. It has no data.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ class NLS(Method):
     *Needs* contractions of the tensor; works on all of it if it has at most two million entries. *Costs* two to
     three products with the tensor, :math:`O(k \prod_m d_m)` flops, a step on the whole tensor, and
     :math:`O(k^2 \sum_m d_m)` a product with the Gauss-Newton matrix. *Guarantees* a minimum if ``converged`` is
-    true; standard errors of first-order theory hold there. *Fails* by ending in a local minimum, which a single random
+    true; first-order standard errors are valid there. *Fails* by ending in a local minimum, which a single random
     start does on hard tensors, or by following components that cancel each other; ``converged`` is then false.
 
     Parameters

@@ -22,7 +22,7 @@ signals of changing variance       `NSS`                                        
 ================================== ============================================ ===================================
 
 Which of the models for signals to use: `SOBI` if sources are correlated in time and differ in their spectra, such as
-recordings with a high sampling rate; `NSS` if sources are active at different times; `JADE` if neither holds, but
+recordings with a high sampling rate; `NSS` if sources are active at different times; `JADE` if neither is so, but
 their distributions are far from Gaussian.
 
 To write a model of your own, derive from `codiag.extending.MomentModel`.

@@ -46,8 +46,8 @@ class Problem(FormerAttributes):
     rank : int
         Number of components.
     constraints : Constraint, str, sequence with one for each mode, or dict from modes, optional
-        What is known about the factors: objects of `codiag.constraints`, their names, or None for a free mode. One
-        alone holds for all modes.
+        What is known about the factors: objects of `codiag.constraints`, their names, or None for a free mode. A
+        single one applies to every mode.
     observed : array in the shape of the tensor, optional
         Which entries were observed, or non-negative weights for them. By default all entries count equally.
     symmetric : bool or tuple of int, optional

@@ -157,7 +157,7 @@ def _trust(model: DawidSkene, judges: dict[str, np.ndarray]) -> str:
     }
     reading = (
         "Right is the share of items on which a judge gives the right label, as estimated from all votes, with an "
-        "interval that holds it in 90 % of cases. Independence is not accuracy: a vote of 1 is one that nobody else "
+        "interval that contains it in 90 % of cases. Independence is not accuracy: a vote of 1 is one that nobody else "
         "repeats, right or wrong, and votes of judges who think alike share it. Labels follow from both."
     )
     if "position_bias" in judges:

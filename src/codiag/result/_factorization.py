@@ -42,7 +42,7 @@ class Factorization:
     ----------
     weights : array of shape (rank,)
         Largest first. Positive, except where the sign cannot go elsewhere: for a symmetric tensor of even order, and
-        where constraints hold for all modes.
+        where all modes have the same constraint.
     factors : tuple of arrays of shape (d_m, rank)
         Unit columns, one array per mode; one and the same for all modes if symmetric. The largest entry of a column is
         positive in all modes but the last, and in all modes of a symmetric tensor of even order; modes with constraints
@@ -61,14 +61,14 @@ class Factorization:
     residual_excess : float, optional
         How many times the strongest direction of the residual exceeds what white noise would leave in any: up to 1
         where the residual passes for noise, more where a component was missed. None where that was not computed: the
-        tensor is not held entry by entry, has more than two million of them, or fewer than two a parameter.
+        tensor is not kept entry by entry, has more than two million of them, or fewer than two a parameter.
     symmetric : bool
         Whether all modes share a factor. By default detected.
     n_observed : int
         Number of entries that count: those that were observed, with a weight that is not zero. By default all.
     problem : Problem, optional
         The problem, if it has constraints or missing entries: `noise` and `standard_errors` are computed from it. Files
-        and pickled copies hold these instead.
+        and pickled copies have these instead.
     constraints : tuple of Constraint or None, optional
         The constraint of each mode; None if all are free. `transform` applies it to new coefficients.
     labels : Labels, optional
@@ -222,7 +222,7 @@ class Factorization:
     def dispersion(self) -> float:
         """Variance of entries around the fit, relative to what the loss says: 1 if it is right; NaN for least squares.
 
-        Standard errors and intervals are multiplied by its root, so that they hold if it is not.
+        Standard errors and intervals are multiplied by its root, so that they are valid if it is not.
 
         See Also
         --------
@@ -366,7 +366,7 @@ class Factorization:
     def residual_replication(self) -> float:
         """Likeness of the strongest terms of the residual in two halves of the data, from 0 to 1.
 
-        Near 1 if the residual holds a component that was missed. NaN if it passes for noise, or the tensor was not
+        Near 1 if the residual contains a component that was missed. NaN if it passes for noise, or the tensor was not
         kept.
 
         See Also
@@ -386,7 +386,7 @@ class Factorization:
 
     @property
     def noise_model(self) -> str:
-        """The noise under which standard errors and intervals hold, in words.
+        """The noise for which standard errors and intervals are valid, in words.
 
         See Also
         --------
@@ -410,7 +410,7 @@ class Factorization:
         Parameters
         ----------
         level : float
-            Probability with which an interval holds the true value, if the model and `noise_model` are right.
+            Probability with which an interval contains the true value, if the model and `noise_model` are right.
 
         Returns
         -------

@@ -48,7 +48,7 @@ def choose_rank(
 
     - Where the residual of the largest sound rank passes for white noise (its largest singular value is below the edge
       of the Tracy-Widom law, or where parameters are more than half of the entries below what projected noise shows in
-      simulations), the assumption behind that test holds, and this rank is chosen: fewer components leave one in the
+      simulations), the assumption behind that test is met, and this rank is chosen: fewer components leave one in the
       residual, more fit noise.
     - Where the residual is not white, or not known to be, the test says little: noise that is correlated has components
       too. Then what replicates and predicts decides. Of the sound ranks whose components are found in both halves of

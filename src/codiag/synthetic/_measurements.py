@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.signal import lfilter
@@ -211,7 +212,7 @@ def mixed_signals(
     return MixedSignals(clean + deviation * rng.standard_normal(clean.shape), sources, mixing, names)
 
 
-def _checked_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
+def _checked_kinds(kinds: Any) -> tuple[str, ...]:
     is_sequence = hasattr(kinds, "__len__") and hasattr(kinds, "__iter__") and not isinstance(kinds, str)
     if not is_sequence or len(kinds) == 0 or any(not isinstance(name, str) or name not in KINDS for name in kinds):
         raise ValueError(f"kinds must be a sequence of names out of {', '.join(KINDS)}; got {kinds!r}")

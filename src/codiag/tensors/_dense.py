@@ -108,7 +108,7 @@ class DenseTensor(ArrayTensor):
     symmetric : bool, optional
         Whether no permutation of the modes changes the tensor. By default, this is detected up to rounding.
     check : bool
-        Whether to check that the array holds finite numbers. Arrays of more than two million entries are checked,
+        Whether to check that the array has finite numbers. Arrays of more than two million entries are checked,
         and tested for symmetry, in the first pass over them: see `Tensor.is_validated`.
 
     See Also

@@ -1,6 +1,6 @@
 r"""The four theorems of the paper: bounds on :math:`\|\tilde u_i - u_i\|`, to first order in the noise.
 
-They hold for symmetric tensors :math:`\sum_i \pi_i u_i^{\otimes 3} + \epsilon R` with R of unit operator norm,
+They are for symmetric tensors :math:`\sum_i \pi_i u_i^{\otimes 3} + \epsilon R` with R of unit operator norm,
 projected along Gaussian directions (random) or along approximate inverse factors (plug-in). The constants are those of
 the paper's appendix.
 """
@@ -46,7 +46,7 @@ def error_bound(
     n_projections : int, optional
         Number L of random projections; by default projections along the inverse factors (plug-in).
     delta : float
-        The bound for random projections holds with probability 1 - delta, if L is at least the number below.
+        The bound for random projections is true with probability 1 - delta, if L is at least the number below.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def error_bound(
     * free, plug-in: :math:`8 s \|V\|^3 \epsilon / \pi_{\min}^2`
     * free, random: :math:`8 s \|V\|^2 (1 + C \sqrt d) \epsilon / ((1 - \mu^2) \pi_{\min}^2)`
 
-    C falls like :math:`1 / \sqrt L`. The bounds for random projections hold for
+    C falls like :math:`1 / \sqrt L`. The bounds for random projections are true for
     :math:`L \ge L_0 \log^2(c\, d (k - 1) / \delta)`, with :math:`L_0 = 16` and :math:`c = 2` for orthonormal factors,
     :math:`L_0 = (50 / (1 - \mu^2))^2` and :math:`c = 15` for free ones.
 
@@ -109,7 +109,7 @@ def projection_concentration(factor: np.ndarray, n_projections: int, *, orthogon
     orthogonal : bool
         Whether the factors are orthonormal.
     delta : float
-        Probability that the bound does not hold.
+        Probability that the bound is exceeded.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def projection_concentration(factor: np.ndarray, n_projections: int, *, orthogon
 
 
 def minimum_projections(factor: np.ndarray, *, orthogonal: bool, delta: float = 0.05) -> int:
-    """Return the smallest number of random projections for which the theorems hold.
+    """Return the smallest number of random projections for which the theorems are proved.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def minimum_projections(factor: np.ndarray, *, orthogonal: bool, delta: float = 
     orthogonal : bool
         Whether the factors are orthonormal.
     delta : float
-        Probability that the bound does not hold.
+        Probability that the bound is exceeded.
 
     Returns
     -------
@@ -195,7 +195,7 @@ def projections_needed(
     orthogonal : bool
         Whether the factors are orthonormal.
     delta : float
-        Probability that the bound does not hold.
+        Probability that the bound is exceeded.
 
     Returns
     -------
@@ -251,7 +251,7 @@ def as_theorem_factor(factor: np.ndarray, orthogonal: bool) -> np.ndarray:
             f"{incoherence(columns):.2g}. Use orthogonal=False"
         )
     if not orthogonal and 1 - incoherence(columns) ** 2 < 1e-12:
-        raise ValueError("factor must not have parallel columns, for which no bound holds; remove one of them")
+        raise ValueError("factor must not have parallel columns, for which there is no bound; remove one of them")
     return columns
 
 

@@ -64,20 +64,20 @@ class Diagnosis:
     reasons : tuple of str
         What stands in the way of those that are not well determined; empty for the rest.
     unique : bool
-        Whether Kruskal's condition holds.
+        Whether Kruskal's condition is satisfied.
     conditions : tuple of float
         Condition numbers of the factors, mode by mode.
     degenerate : tuple of (int, int, float)
         Pairs of components that nearly cancel each other, with Tucker's congruence, the product of their cosines.
     superfluous : tuple of int
-        Components without which the fit would be worse by no more than noise explains.
+        Components whose removal would not make the fit measurably worse.
     residual_excess : float or None
         As in `Factorization`: more than 1 where the residual is not white noise.
     replicated : float
-        Likeness of the strongest terms of the residual in two halves of the data: 1 if it holds a component that was
+        Likeness of the strongest terms of the residual in two halves of the data: 1 if it contains a component that was
         missed; NaN if the residual is noise, or was not examined.
     noise_model : str
-        The noise for which standard errors hold, in words.
+        The noise for which standard errors are valid, in words.
     advice : tuple of str
         What to try, a sentence each.
     undetermined : tuple of tuples of int
@@ -137,7 +137,7 @@ def diagnose(fit: Factorization) -> Diagnosis:
     """Return which components of a fit are well determined, which are not, and why.
 
     Three things are asked: whether components nearly cancel each other, how far noise moves the factors, and whether
-    the residual holds a further component. Noise need not be white: standard errors are those for the noise that the
+    the residual contains a further component. Noise need not be white: standard errors are those for the noise that the
     residual shows. A term of the residual is a component that was missed if both halves of the data have it.
 
     Parameters
@@ -182,13 +182,13 @@ def diagnose(fit: Factorization) -> Diagnosis:
         elif component in outliers:
             verdict, reason = "not", f"it is little more than one entry, at {outliers[component]}, as errors are"
         elif component in superfluous:
-            verdict, reason = "not", "without it the fit would be worse by no more than noise explains"
+            verdict, reason = "not", "removing it would not make the fit measurably worse"
         else:
             verdict = "unknown" if math.isnan(error) else "not"
             verdict = "well" if error <= SURE else "roughly" if error <= ROUGH else verdict
             reason = "" if verdict == "well" else _reason(fit, component, error, np.abs(weights), cosines, conditions)
             if verdict == "well" and in_doubt(fit) and not stands_out[component]:
-                verdict, reason = "roughly", "standard errors hold for one of several minima that starts have found"
+                verdict, reason = "roughly", "standard errors are those of one of several minima that starts have found"
         verdicts.append(verdict)
         reasons.append(reason)
     likeness = fit.residual_replication
@@ -285,7 +285,7 @@ def _largest_term(fit: Factorization, groups: Sequence[tuple[int, ...]]) -> floa
 def largest_term_of_coloured_noise(fit: Factorization) -> float:
     r"""Return the same for the noise that the residual shows, of unit variance in the mean; zero if that is white.
 
-    It is zero, too, if the residual is more than noise of that kind, or holds a component that was missed.
+    It is zero, too, if the residual is more than noise of that kind, or contains a component that was missed.
 
     If :math:`C_m` are the covariances of the modes and :math:`\lambda_m` their largest eigenvalues, the mean is at most
     :math:`\sum_m (\mathrm{tr}\, C_m \prod_{n \ne m} \lambda_n)^{1/2}` (Chevet), and the deviation at most
@@ -378,7 +378,7 @@ def _advice(
     """Return sentences on what is wrong with a fit, and what to try."""
     sentences, norm = [], whole_norm(fit)
     n_fewer = max(1, _dispensable(fit, superfluous))
-    lower = f"try rank {fit.rank - n_fewer}" if fit.rank > 1 else "the tensor may hold no component"
+    lower = f"try rank {fit.rank - n_fewer}" if fit.rank > 1 else "the tensor may have no component"
     if degenerate:
         i, j, congruence = min(degenerate, key=lambda pair: pair[2])
         sentences.append(
@@ -451,7 +451,7 @@ def _about_dispersion(fit: Factorization) -> str:
 
 def _about_residual(fit: Factorization, likeness: float, *, is_sound: bool) -> str:
     """Return a sentence on a residual that is not white noise."""
-    found = f"The residual is not white noise: its strongest direction holds {fit.residual_excess:.2g} times what "
+    found = f"The residual is not white noise: its strongest direction has {fit.residual_excess:.2g} times what "
     found += "white noise would leave in any"
     if math.isnan(likeness):
         return f"{found}. Components may be missing, or the noise is unequal."

@@ -188,7 +188,7 @@ def kruskal_condition(factors: Sequence[np.ndarray]) -> bool:
     Returns
     -------
     bool
-        True if the condition holds.
+        True if the condition is satisfied.
 
     See Also
     --------

@@ -100,7 +100,7 @@ def _is_typical(residual: np.ndarray, observed: np.ndarray | None, model: np.nda
 
 
 def noise_in_words(fit: Factorization) -> str:
-    """Say under which noise the errors of a fit hold."""
+    """Say for which noise the errors of a fit are valid."""
     names = [f"mode {mode}" for mode in range(len(fit.shape))] if fit.labels is None else fit.labels.names
     if fit.goodness is not None and fit.goodness.has_right_variance:
         return f"that of {fit.loss!r}"

@@ -121,7 +121,7 @@ class Bootstrap:
         Parameters
         ----------
         level : float
-            Probability with which an interval holds the true value.
+            Probability with which an interval contains the true value.
 
         Returns
         -------
@@ -185,13 +185,13 @@ def jackknife(fit: Factorization, mode: int, n_jobs: int | None, *, progress: bo
     return replace(_refitted(fit, mode, draws, n_jobs, progress=progress), is_jackknife=True)
 
 
-def _mode_of(fit: Factorization, mode: int) -> int:
+def _mode_of(fit: Factorization, mode: Any) -> int:
     order = len(fit.shape)
     if isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not -order <= mode < order:
         raise ValueError(f"mode must be an integer from 0 to {order - 1}, or from the end if negative; got {mode!r}")
     if fit.data is None:
         raise ValueError(
-            "fit must hold its tensor to be refitted, as codiag.factorize returns it; those from files and iterators, "
+            "fit must have its tensor to be refitted, as codiag.factorize returns it; those from files and iterators, "
             "of sparse tensors and of more than two million entries do not"
         )
     if any(int(mode) % order in group and len(group) > 1 for group in fit.data.groups):
@@ -209,7 +209,7 @@ def _refitted(
     check_n_jobs(n_jobs)
     problem = fit.data
     if problem is None:
-        raise ValueError("fit must hold its tensor")
+        raise ValueError("fit must have its tensor")
     with progress_if(progress, "refitting"), few_threads(largest_product(problem)):
         refits = Parallel(n_jobs=n_jobs)(delayed(_refit)(problem, fit.tensor, mode, rows) for rows in draws)
     found = [refit for refit in refits if refit is not None]

@@ -59,7 +59,7 @@ class Sensitivity:
     worth : array of shape (rank,)
         By how much the squared distance would grow without a component, once all others have moved to make up for it.
     n_parameters : float
-        Number of parameters that the data determines; those that ridges hold back count in part.
+        Number of parameters that the data determines; those that ridges shrink count in part.
     undetermined : tuple of tuples of int
         Mode by mode, the rows of the factors for which too little was observed.
     weights : array of shape (rank,)
@@ -240,7 +240,7 @@ def restricted_sensitivity(components: FactoredTensor, problem: Problem) -> Sens
 
     The covariance for noise of variance :math:`1 / o_j` in the entry of weight :math:`o_j`, relative to the mean, is
     :math:`(J^\top O J + \Lambda)^{-1}` on the unknowns that constraints leave free. :math:`\Lambda` holds the strengths
-    of ridges: the covariance is that of a posterior, which counts what ridges hold back, too. A move that changes
+    of ridges: the covariance is that of a posterior, which counts what ridges shrink, too. A move that changes
     factors but nothing observed makes their errors infinite. Size that goes from one mode of a component to another
     does not change unit factors. With more than 3000 free unknowns, errors that may be finite are not computed: NaN.
     """

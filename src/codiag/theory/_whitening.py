@@ -48,7 +48,7 @@ def _weighted(problem: Problem, fit: Factorization, seed: Any) -> Factorization:
 
     Correlations are left to the error bars. Weights from them would rest on the smallest eigenvalues of a covariance,
     which a residual does not show well: in simulations of smooth noise they make factors no more accurate, and
-    intervals of 90 % hold in 75 cases of 100.
+    intervals of 90 % contain the truth in 75 cases of 100.
     """
     plain = replace(fit, problem=None, data=problem)
     if plain.scatter is None or plain.scatter.is_white:

@@ -244,7 +244,8 @@ class HiddenStates:
         check_is_fitted(self)
         as_number("n_samples", n_samples, integer=True)
         k = self.n_components_
-        if currstate is not None and not (isinstance(currstate, int | np.integer) and 0 <= currstate < k):
+        start: Any = currstate
+        if start is not None and not (isinstance(start, int | np.integer) and 0 <= start < k):
             raise ValueError(f"currstate must be None or a state, an integer from 0 to {k - 1}; got {currstate!r}")
         rng = as_generator(self.random_state if random_state is None else random_state, "random_state")
         draws, ladders = rng.random(n_samples).tolist(), [_ladder(row) for row in self.transmat_]

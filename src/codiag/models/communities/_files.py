@@ -83,7 +83,7 @@ def read_graph(path: str | Path, *, weight: str | None = None) -> Network:
         A list of edges, as for `read_edges`, or a ``.graphml`` or ``.gml`` file, which requires networkx. An edge that
         is listed in both directions counts once, and must have one weight.
     weight : str, optional
-        The column, or the attribute of edges, that holds weights; a number counts columns from 1, and "none" ignores
+        The column, or the attribute of edges, with weights; a number counts columns from 1, and "none" ignores
         weights. By default the column or attribute called weight. If there is none, and edges have other numbers that
         differ, the file is refused, since these may be weights or something else.
 

@@ -51,7 +51,7 @@ class MixedMembershipCommunities(Model):
 
     *Needs* an undirected graph without negative weights, with four nodes that have links for each of k communities.
     *Costs*, for n nodes and m links, :math:`O(m k)` flops and memory for :math:`m + n k` numbers for each of 10 to 160
-    partitions, and :math:`O(m k)` flops for each variational step. *Guarantees*, if the model holds, memberships that
+    partitions, and :math:`O(m k)` flops for each variational step. *Guarantees*, for a right model, memberships that
     converge to the truth as the graph grows, without local optima. *Fails* on graphs too sparse or too small to show
     the communities, with warnings, and if communities have no more links inside than with each other.
 

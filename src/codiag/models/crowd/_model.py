@@ -41,7 +41,7 @@ class DawidSkene(CrowdTables, Model):
     *Needs* three workers and, for k classes (at most 100), k tasks with votes of three workers, better far more;
     otherwise it starts from the majority vote, with a warning. *Costs*, for n votes on t tasks, :math:`O(t k^3)` flops
     for each partition and :math:`O(n k)` for each step of expectation maximization or sampling, and memory for the
-    votes and for one confusion matrix for each worker and partition. *Guarantees*, if the model holds, moments that
+    votes and for one confusion matrix for each worker and partition. *Guarantees*, if the model is right, moments that
     converge to the truth as the number of tasks grows, without local optima, and then an objective that never
     decreases. *Fails* if most workers are wrong in the same way, or if workers who copy outvote the others on their
     tasks: votes alone do not distinguish this from being right.

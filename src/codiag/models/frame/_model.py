@@ -123,8 +123,9 @@ class Model(BaseEstimator):
 
         Parameters
         ----------
-        X : data
-            Samples, in the form that the model describes.
+        X : array, data frame or list
+            Samples, as the class describes them. For `codiag.models.CP` an array of shape (n, d_1, d_2, ...), NaN for
+            missing entries.
         y : ignored
             Not used; there for the interface of scikit-learn.
         progress : bool

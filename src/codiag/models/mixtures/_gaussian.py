@@ -69,7 +69,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, Jackkni
     *Needs* an array of shape (n, n_features), Gaussians with the same variance in every direction, and no more of them
     than features. *Costs* a few passes over the samples, :math:`O(n d^2)`, then work on a core of k x k x k; a pass,
     :math:`O(n d k)`, for each step of expectation maximization. *Guarantees* errors proportional to :math:`1 / \sqrt n`
-    if the model holds; the same estimate from every seed. *Fails* if Gaussians are not spherical, or if means are so
+    if the model is right; the same estimate from every seed. *Fails* if Gaussians are not spherical, or if means are so
     close that sampling noise hides their second moment, which a warning says.
 
     Parameters

@@ -188,7 +188,7 @@ class JADE(BlindSources):
 
     Notes
     -----
-    An array of three axes holds epochs, (n_epochs, n_channels, n_times), as in MNE; a list holds recordings of any
+    An array of three axes is one of epochs, (n_epochs, n_channels, n_times), as in MNE; a list has recordings of any
     lengths, (n_samples, n_channels) each. The order of samples matters only for standard errors. There is no
     ``partial_fit``: cumulants are taken along sources that are known only after all samples have been read.
 
@@ -293,7 +293,7 @@ class JADE(BlindSources):
         variances = share_variances(_segments(sources, scores), coefficients)
         np.fill_diagonal(variances, scale_variances(sources.arrays))
         explained = noise * (2 * np.sqrt(count * samples.shape[1]) + np.sqrt(2)) ** 2
-        if self.max_iter:  # gaps are products of two Fisher informations minus one, each too large by half of that
+        if self.max_iter:  # gaps are products of two values of Fisher information less one, each half of that too large
             explained *= 1 + explained / 4
             explained = np.inf if samples.shape[0] <= 2 * (N_FUNCTIONS + samples.shape[1]) else explained
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -201,7 +201,7 @@ class NSS(SecondOrder[WindowStack, WindowSums]):
 
     Notes
     -----
-    An array of three axes holds epochs, (n_epochs, n_channels, n_times), as in MNE; a list holds recordings of any
+    An array of three axes is one of epochs, (n_epochs, n_channels, n_times), as in MNE; a list has recordings of any
     lengths, (n_samples, n_channels) each. The parts of an iterator, those that a function without arguments yields and
     those given to `partial_fit` are recordings, too, of which only covariances of windows are kept, up to 128 MiB;
     beyond, windows get longer. Standard errors then assume white Gaussian sources in every window. The estimate is that

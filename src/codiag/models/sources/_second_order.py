@@ -158,7 +158,7 @@ class SecondOrder(PartialFit, BlindSources, Generic[S, T]):
         """Return the joint diagonalization of the stack, with likelihood steps for pairs that these improve.
 
         Pairs are chosen by variances that models of the sources predict, and by variances on the leading samples, in
-        case these models do not hold. Streams have both, so that their estimate is the same. The variances returned are
+        case these models are wrong. Streams have both, so that their estimate is the same. The variances returned are
         computed from the whitened recordings, if they are in memory.
         """
         unmixing, n_steps, converged, orthogonal = self._diagonalized(stack)

@@ -253,7 +253,7 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
 
     Notes
     -----
-    An array of three axes holds epochs, (n_epochs, n_channels, n_times), as in MNE; a list holds recordings of any
+    An array of three axes is one of epochs, (n_epochs, n_channels, n_times), as in MNE; a list has recordings of any
     lengths, (n_samples, n_channels) each. No products are formed across the border of two epochs or recordings. The
     chunks of a dask array, the parts of an iterator and those given to `partial_fit` are consecutive: the estimate is
     that of one array, to rounding, except for standard errors, which then assume Gaussian autoregressions.

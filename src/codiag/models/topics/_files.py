@@ -42,9 +42,9 @@ def read_corpus(
         as written by scipy.sparse.save_npz, or with the arrays `doc`, `word`, `count`, or with a matrix `counts`, each
         with an optional `vocab`. Lines, rows and files without words are left out.
     text : str, optional
-        Name of the column of a table that holds the documents; by default "text".
+        Name of the column of a table with the documents; by default "text".
     document : str, optional
-        Name of the column of a table that holds the names of documents; by default rows are numbered from 1.
+        Name of the column of a table with the names of documents; by default rows are numbered from 1.
     stop_words : str, optional
         Words to leave out: ``"english"``, the default, ``"none"``, or a file with one word per line.
     min_df : float, optional

@@ -71,7 +71,7 @@ class LatentDirichlet(TopicScores, PartialFit, JackknifeModel[TopicMoments, Topi
     few dozen products of the counts, which are not copied, with as many columns as topics; then work on a core of k x k
     x k; for every variational step four bytes and a few nanoseconds per entry and topic, up to 1 GiB: for larger
     corpora, and for parts, each step repeats those before it. *Guarantees* errors proportional to one over the root of
-    the number of documents if the model holds, `alpha_0` is right and `max_iter` is zero; the same estimate from every
+    the number of documents if the model and `alpha_0` are right, and `max_iter` is zero; the same estimate from every
     seed and for any order of documents. *Fails* if documents are more or less mixed than `alpha_0` says and `max_iter`
     is zero, with a bias that more data does not remove, and if sampling noise hides topics, which a warning says. Steps
     have a bias of their own if topics have most words in common and documents are short.
@@ -132,7 +132,7 @@ class LatentDirichlet(TopicScores, PartialFit, JackknifeModel[TopicMoments, Topi
 
     Notes
     -----
-    `fit` also takes documents in parts, and does not hold all of them: a dask array with sparse or dense chunks of
+    `fit` also takes documents in parts, and does not keep all of them: a dask array with sparse or dense chunks of
     rows, a dask bag or a list of delayed parts, a list of matrices, or a function that returns an iterator over them.
     They are read once for the frequencies of words, about ten times for the range of the second moment, once for sums
     in that range, and once for every variational step. Sums are formed where the parts are, and added in a tree. The
