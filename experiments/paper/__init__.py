@@ -12,9 +12,12 @@ from experiments.paper import (
     crowd,
     drivers,
     flops,
+    growth,
     incoherence,
+    norms,
     orders,
     projections,
+    readme,
     starts,
     topic,
 )
@@ -24,18 +27,22 @@ from experiments.runs import Experiment
 _MODULES = (
     projections,
     accuracy,
-    drivers,
-    incoherence,
-    asymmetric,
-    orders,
-    flops,
-    topic,
     communities,
-    crowd,
-    starts,
-    convergence,
     bounds,
+    crowd,
+    topic,
+    asymmetric,
+    flops,
+    incoherence,
+    orders,
+    convergence,
+    starts,
+    growth,
+    norms,
+    drivers,
+    readme,
 )
+"""In the order of the paper: Figures 1 to 3, Tables 1 and 2, then the supplementary material and the text."""
 EXPERIMENTS: dict[str, Experiment] = {
     one.name: one for module in _MODULES for one in vars(module).values() if isinstance(one, Experiment)
 }

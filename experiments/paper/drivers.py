@@ -8,7 +8,7 @@ import numpy as np
 
 from codiag.synthetic import paper_tensor
 from experiments.claims import Claim, Trials
-from experiments.paper.trials import NEAREST, errors_of, free_methods, grid, orthogonal_methods
+from experiments.paper.trials import NEAREST, errors_of, free_methods, grid, orthogonal_methods, stage_of
 from experiments.records import Cell, Record, Values
 from experiments.reports import Report, Table
 from experiments.runs import Experiment
@@ -32,6 +32,10 @@ def _cells(quick: bool) -> list[Cell]:
     for kind, size, rank, tries in PLACES:
         cells += grid({"kind": [kind], "d": [size], "k": [rank], "eps": EPS[kind]}, tries)
     return [cell for cell in cells if not quick or (cell["d"] == 20 and cell["trial"] < 2)]
+
+
+def _stage(cell: Cell) -> float:
+    return 4 + stage_of(cell["trial"], 40)
 
 
 def _measure(cell: Cell, seed: int) -> Values:
@@ -100,5 +104,6 @@ DRIVERS = Experiment(
     _cells,
     _measure,
     _report,
+    _stage,
 )
 CLAIMS: list[Claim] = []

@@ -29,7 +29,14 @@ def orthogonal_oracle(
 
 @dataclass(frozen=True, kw_only=True)
 class GramLathauwer(Method):
-    """De Lathauwer's method, by the Gram matrix of its system of rank-one equations instead of the system itself."""
+    """De Lathauwer's method as the authors ran it: the matrices that span the range of the slices are orthonormal.
+
+    Their scripts call `cpd3_sd` of Tensorlab, after De Lathauwer, Castaing and Cardoso (2007). The null space is that
+    of the Gram matrix of the rank-one equations, which needs less memory than the system itself. With `scaled`, the
+    matrices are multiplied by their singular values, as in `codiag.methods.Lathauwer`.
+    """
+
+    scaled: bool = False
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         rank, log = problem.rank, Log()
@@ -37,7 +44,8 @@ class GramLathauwer(Method):
         core, roles = reduction.core, Roles((0,), (1,), (2,))
         entries = to_host(core.to_dense()).transpose(roles.order)
         _, sizes, right = np.linalg.svd(entries.reshape(entries.shape[0], -1), full_matrices=False)
-        stack = (sizes[:rank, None] * right[:rank]).reshape(rank, *entries.shape[1:])
+        rows = sizes[:rank, None] * right[:rank] if self.scaled else right[:rank]
+        stack = rows.reshape(rank, *entries.shape[1:])
         null = gram_null_space(stack)
         log.add("rank-one system", 0, math.nan, 2.0 * rank**4 * stack[0].size + 2.0 * rank**6)
         joint = UWEDGE()(null, seed=rng)

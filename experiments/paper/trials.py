@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from codiag import factor_error
-from codiag.diagonalize import QRJ1D, Jacobi
+from codiag.diagonalize import QRJ1D, UWEDGE, Jacobi
 from codiag.extending import Method
-from codiag.methods import ALS, NLS, NOJD, OJD, TPM, Auto
+from codiag.methods import ALS, NLS, NOJD, OJD, SD2, TPM, Auto
 from codiag.metrics import nearest_error
 from codiag.synthetic import PlantedTensor
 from codiag.tensors import symmetrize
@@ -31,13 +33,30 @@ def grid(axes: Mapping[str, Sequence[Any]], n_trials: int) -> list[Cell]:
     return [{**place, "trial": trial} for trial in range(n_trials) for place in combinations(axes)]
 
 
-def orthogonal_methods(size: int, *, extras: bool) -> dict[str, Method]:
-    """Return the paper's orthogonal methods with the authors' settings, and ours with `extras`.
+def stage_of(trial: int, enough: int, wanted: int | None = None) -> float:
+    """Return how late a trial may be run: the first `enough` between 0 and 1, the others between 4 and 5.
 
-    Of large matrices the default diagonalizer finds the same minimum in seconds.
+    Within a stage trials are spread evenly, so that all places have about equally many of theirs at any time. The
+    stages between are for trials that take long.
     """
+    if wanted is None or trial < enough:
+        return trial / enough
+    return 4 + (trial - enough) / (wanted - enough)
+
+
+def stages(enough: int, wanted: int | None = None) -> Callable[[Cell], float]:
+    """Return `stage_of` as a function of a place, which can be sent to another process."""
+    return partial(_stage_of_cell, enough=enough, wanted=wanted)
+
+
+def _stage_of_cell(cell: Cell, enough: int, wanted: int | None) -> float:
+    return stage_of(cell["trial"], enough, wanted)
+
+
+def orthogonal_methods(size: int, *, extras: bool) -> dict[str, Method]:
+    """Return the paper's orthogonal methods with the authors' settings, and ours with `extras`."""
     n_projections = 5 if size < 100 else 10
-    jacobi = Jacobi(tol=1e-4) if size < 100 else None
+    jacobi = Jacobi(tol=1e-4)
     methods: dict[str, Method] = {
         "OJD0": OJD(plug_in=False, n_projections=n_projections, diagonalizer=jacobi, whiten=False),
         "OJD1": OJD(n_projections=n_projections, diagonalizer=jacobi, whiten=False),
@@ -46,22 +65,29 @@ def orthogonal_methods(size: int, *, extras: bool) -> dict[str, Method]:
     return methods | ({"Auto": Auto()} if extras else {})
 
 
-def free_methods(size: int, *, extras: bool) -> dict[str, Method]:
-    """Return the paper's non-orthogonal methods with the authors' settings, and ours with `extras`."""
-    qrj = QRJ1D(tol=1e-4, max_sweeps=200) if size < 50 else None
+def free_methods(size: int, *, extras: bool, qrj: bool = True) -> dict[str, Method]:
+    """Return the paper's non-orthogonal methods: QRJ1D with the authors' settings, UWEDGE beside it."""
     methods: dict[str, Method] = {
-        "NOJD0": NOJD(plug_in=False, n_projections=2 * size, diagonalizer=qrj),
-        "NOJD1": NOJD(n_projections=2 * size, plug_in="inverse", diagonalizer=qrj),
-        "NOJD1 (factors)": NOJD(n_projections=2 * size, plug_in="factors", diagonalizer=qrj),
+        "NOJD0 (UWEDGE)": NOJD(plug_in=False, n_projections=2 * size, diagonalizer=UWEDGE()),
+        "NOJD1 (factors, UWEDGE)": NOJD(n_projections=2 * size, plug_in="factors", diagonalizer=UWEDGE()),
     }
+    if qrj:
+        method = QRJ1D(tol=1e-4, max_sweeps=200)
+        methods |= {
+            "NOJD0": NOJD(plug_in=False, n_projections=2 * size, diagonalizer=method),
+            "NOJD1": NOJD(n_projections=2 * size, plug_in="inverse", diagonalizer=method),
+            "NOJD1 (factors)": NOJD(n_projections=2 * size, plug_in="factors", diagonalizer=method),
+        }
     return methods | ({"Auto": Auto()} if extras else {})
 
 
-def rivals(*, lathauwer: bool, als: bool, nls: bool) -> dict[str, Method]:
+def rivals(*, lathauwer: bool, als: bool, nls: bool, scaled: bool = False) -> dict[str, Method]:
     """Return rivals from random starts, those that can be run at a size."""
     methods: dict[str, Method] = {}
     if lathauwer:
         methods["Lathauwer"] = GramLathauwer()
+    if scaled:
+        methods["Lathauwer (scaled)"] = GramLathauwer(scaled=True)
     if als:
         methods["ALS"] = ALS()
     if nls:
@@ -69,10 +95,16 @@ def rivals(*, lathauwer: bool, als: bool, nls: bool) -> dict[str, Method]:
     return methods
 
 
+def pencil_starts() -> dict[str, Method]:
+    """Return least squares from the eigenvectors of one pair of projections, the default start of Tensorlab."""
+    start = SD2(n_pairs=1)
+    return {"ALS (pencil)": ALS(init=start), "NLS (pencil)": NLS(init=start, max_replacements=0)}
+
+
 def errors_of(
     problem: PlantedTensor, methods: Mapping[str, Method], symmetric: bool, seed: int, *, oracles: Sequence[str] = ()
 ) -> Values:
-    """Return the errors of methods, and of oracles ("oracle", "orthogonal oracle"), on one tensor.
+    """Return the errors and CPU times of methods, and errors of oracles ("oracle", "orthogonal oracle"), on one tensor.
 
     Starts are drawn apart from the problem, whose seed this is. NaN where a method finds fewer components.
     """
@@ -81,11 +113,13 @@ def errors_of(
     start = int(np.random.default_rng([seed, 1]).integers(2**31))
     values: Values = {}
     for name, method in methods.items():
+        begin = time.process_time()
         try:
             factors = silent_fit(tensor, rank, method=method, symmetric=symmetric, seed=start).factors
         except ValueError:
             values[name] = values[name + NEAREST] = float("nan")
             continue
+        values[f"{name} seconds"] = round(time.process_time() - begin, 4)
         values[name], values[name + NEAREST] = factor_error(factors, problem), nearest_error(factors, problem)
     if "oracle" in oracles:
         oracle = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=300)
