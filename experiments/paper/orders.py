@@ -62,29 +62,41 @@ def _measure(cell: Cell, seed: int) -> Values:
 def two_steps(tensor: np.ndarray, rank: int, rng: np.random.Generator, *, all_slices: bool = True) -> list[np.ndarray]:
     """Factorize a tensor of order four as section 6 of the paper says.
 
-    The last two modes are projected, which gives matrices with the factors of the first two; along these the first two
-    modes are projected, which gives matrices with the factors of the last two, in the same order. The projections of
-    the first step are all slices, one for each of the d^2 directions, or 2 d pairs of random vectors.
+    The last two modes are projected, which gives matrices with the factors of the first two; then the first two modes
+    are projected, which gives matrices with the factors of the last two. The projections are all slices, one for each
+    of the d^2 directions, in both steps; or 2 d pairs of random vectors, then inverse factors of the first two modes.
     """
     if all_slices:
-        stack = tensor.reshape(*tensor.shape[:2], -1).transpose(2, 0, 1)
-    else:
-        rows = [rng.standard_normal((2 * max(tensor.shape), size)) for size in tensor.shape[2:]]
-        rows = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in rows]
-        stack = np.einsum("abcd,lc,ld->lab", tensor, *rows, optimize=True)
-    first = TwoSided(rank=rank)(np.ascontiguousarray(stack), seed=rng)
+        return _by_slices(tensor, rank, rng)
+    rows = [rng.standard_normal((2 * max(tensor.shape), size)) for size in tensor.shape[2:]]
+    rows = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in rows]
+    first = TwoSided(rank=rank)(np.einsum("abcd,lc,ld->lab", tensor, *rows, optimize=True), seed=rng)
     a, b = first.factor, first.right_factor
     along = [np.linalg.pinv(factor) for factor in (a, b)]  # a row for every component: it leaves that one alone
     along = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in along]
-    stack = np.einsum("abcd,la,lb->lcd", tensor, *along, optimize=True)
-    second = TwoSided(rank=rank)(stack, seed=rng)
-    strength = np.abs(second.diagonals)  # matrix l holds component l
-    order = np.empty(rank, dtype=int)
-    for _ in range(rank):
-        matrix, component = np.unravel_index(np.argmax(strength), strength.shape)
-        order[matrix] = component
-        strength[matrix, :] = strength[:, component] = -1
+    second = TwoSided(rank=rank)(np.einsum("abcd,la,lb->lcd", tensor, *along, optimize=True), seed=rng)
+    order = _matched(np.abs(second.diagonals))  # matrix l holds component l
     return [a, b, second.factor[:, order], second.right_factor[:, order]]
+
+
+def _by_slices(tensor: np.ndarray, rank: int, rng: np.random.Generator) -> list[np.ndarray]:
+    flat = tensor.reshape(tensor.shape[0] * tensor.shape[1], -1)
+    last = np.ascontiguousarray(flat.T).reshape(-1, *tensor.shape[:2])  # a matrix of the first two modes a slice
+    first, second = (TwoSided(rank=rank)(stack, seed=rng) for stack in (last, flat.reshape(-1, *tensor.shape[2:])))
+    products = np.einsum("ar,br->abr", first.factor, first.right_factor).reshape(-1, rank)
+    weights = second.diagonals / np.linalg.norm(second.diagonals, axis=0)  # of the slices: products of a and b
+    order = _matched(np.abs(products.T @ weights))
+    return [first.factor, first.right_factor, second.factor[:, order], second.right_factor[:, order]]
+
+
+def _matched(strength: np.ndarray) -> np.ndarray:
+    """Return the column that belongs to each row: the strongest pair first, then the strongest of the rest."""
+    strength, order = strength.copy(), np.empty(strength.shape[0], dtype=int)
+    for _ in range(order.size):
+        row, column = np.unravel_index(np.argmax(strength), strength.shape)
+        order[row] = column
+        strength[row, :] = strength[:, column] = -1
+    return order
 
 
 def _moduli(factors: Sequence[np.ndarray], weights: np.ndarray, rng: np.random.Generator) -> Values:
