@@ -12,8 +12,8 @@ from codiag.extending import Method
 from codiag.methods import NOJD, OJD, TPM
 from codiag.synthetic import PlantedTensor, orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor
-from experiments.claims import Claim, Ruling, Trials, graded, in_range, over, share_of
-from experiments.paper.trials import errors_of, grid, names_of, panel_of, rivals, stage_of, table_of
+from experiments.claims import Claim, Ruling, Trials, graded, in_range, of_parts, over, share_of
+from experiments.paper.trials import errors_of, grid, n_trials, names_of, panel_of, rivals, stage_of, table_of
 from experiments.records import Cell, Record, Values, select
 from experiments.reports import Figure, Report
 from experiments.runs import Experiment
@@ -96,13 +96,16 @@ def _report(records: Sequence[Record]) -> Report:
         if select(records, kind=kind, d=d, k=k)
     ]
     axes = {"kind": "factors", "d": "d", "k": "k", "eps": "eps"}
-    story = "Mean error of factors against noise for three different sets of factors, orthogonal and free."
+    story = (
+        "Mean error of factors against noise for three different sets of factors, orthogonal and free; "
+        f"{n_trials(records)} trials a place, bars of two standard errors."
+    )
     notes = [
         "'Doubled' is the paper's reduction to symmetric matrices of twice the size, with Jacobi and QRJ1D; the others "
         "use two-sided steps. Free factors at d = k = 50 are not doubled, for the time that QRJ1D takes on 100 "
         "matrices of size 100."
     ]
-    figure = Figure("Tensors without symmetry", story, panels)
+    figure = Figure("Asymmetric tensors", story, panels, "supplement-asymmetric-tensors")
     return Report([figure], [table_of(records, axes, names, "Mean errors, matched one to one")], notes)
 
 
@@ -124,8 +127,8 @@ def _a_quarter(trials: Trials, *, kind: str) -> Ruling:
     lathauwer = [1 - 1 / ratio for ratio in _gains(trials, kind, ["Lathauwer"])]
     largest = over(np.max, lathauwer)
     text += f"; largest reduction over Lathauwer {100 * largest:.0f} %"
-    far = largest >= 0.6
-    return Ruling(text, "yes" if share >= 1 and far else "partly" if share >= 0.25 or far else "no")
+    places = [ratio >= 1.25 for ratio in found if np.isfinite(ratio)]
+    return Ruling(text, of_parts(*places, largest >= 0.6))
 
 
 def _reduction(trials: Trials) -> Ruling:
@@ -139,10 +142,11 @@ def _reduction(trials: Trials) -> Ruling:
 
 ASYMMETRIC = Experiment(
     "asymmetric",
-    "Tensors without symmetry",
+    "Supplement: asymmetric tensors",
     "50 x 50 x 50 (and 12 x 12 x 12, for the reduction) with three different sets of factors, noise of the "
     "text: Gaussian weights, eps "
-    "times independent Gaussian entries; rank 10 and full rank. Lathauwer runs at all of these sizes.",
+    "times independent Gaussian entries; rank 10 and full rank. Lathauwer runs at all of these "
+    "sizes, through the Gram matrix of its system.",
     _cells,
     _measure,
     _report,

@@ -98,7 +98,7 @@ def _report(records: Sequence[Record]) -> Report:
 
 DRIVERS = Experiment(
     "drivers",
-    "The authors' own drivers",
+    "The authors' own scripts",
     "The authors' models and grids: orthogonal d = k = 50, 25 tries (and k = 10, and d = k = 20), not "
     "orthogonal d = k = 20, 10 tries (40 here); L = 5 projections, or 2 d; their tolerances.",
     _cells,

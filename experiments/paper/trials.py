@@ -19,13 +19,11 @@ from codiag.tensors import symmetrize
 from experiments.claims import Trials
 from experiments.fitting import silent_fit
 from experiments.paper.limits import GramLathauwer, orthogonal_oracle
-from experiments.records import Cell, Record, Values, combinations
+from experiments.records import Cell, Record, Values, cell_key, combinations
 from experiments.reports import Panel, Series, Table
 
 NEAREST = " (nearest)"
 """Marks the authors' measure: for each true factor the nearest estimate, which several may share."""
-BAND = 20
-"""Trials from which on a band is drawn."""
 
 
 def grid(axes: Mapping[str, Sequence[Any]], n_trials: int) -> list[Cell]:
@@ -141,23 +139,29 @@ def names_of(records: Sequence[Record]) -> list[str]:
     return [name for name in names if not name.endswith((NEAREST, " seconds"))]
 
 
+def n_trials(records: Sequence[Record]) -> str:
+    """Return in words how many trials the places of some records have."""
+    places: dict[str, int] = {}
+    for record in records:
+        key = cell_key({name: value for name, value in record.cell.items() if name != "trial"})
+        places[key] = places.get(key, 0) + 1
+    least, largest = min(places.values(), default=0), max(places.values(), default=0)
+    return f"{least:,}" if least == largest else f"{least:,} to {largest:,}"
+
+
 def curve(records: Sequence[Record], name: str, along: str, label: str | None = None, kind: str = "line") -> Series:
-    """Return means along an axis, with a band of two standard errors where there are trials enough."""
+    """Return means along an axis, with bars of two standard errors."""
     trials = Trials(records)
     xs, means, low, high = [], [], [], []
-    fewest = np.inf
     for place in axis(records, along):
         found = trials.values(name, **{along: place})
         if found.size == 0:
             continue
         spread = 2 * found.std() / np.sqrt(found.size)
-        fewest = min(fewest, found.size)
         xs.append(float(place))
         means.append(float(found.mean()))
         low.append(max(means[-1] - spread, means[-1] / 10))
         high.append(means[-1] + spread)
-    if fewest < BAND:
-        return Series(label or name, xs, means, kind=kind)
     return Series(label or name, xs, means, low, high, kind)
 
 
