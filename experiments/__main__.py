@@ -6,11 +6,16 @@ import argparse
 import math
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # before NumPy is loaded: a process a core, each on one thread
+
+from experiments.paper import EXPERIMENTS  # noqa: E402
+from experiments.records import agree, cell_key, read_archive  # noqa: E402
+from experiments.runs import Experiment, merge, read, run  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 ARCHIVE = Path(__file__).parent / "results"
@@ -29,31 +34,31 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from experiments.paper import EXPERIMENTS
-
     parser = argparse.ArgumentParser(
         "python -m experiments",
         description="The experiments of Kuleshov, Chaganty and Liang (2015), and verdicts on their claims.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    run = commands.add_parser(
+    trials = commands.add_parser(
         "run",
         help="run trials that are in no record yet",
         epilog=f"Experiments: {', '.join(EXPERIMENTS)}.",
         description="Run trials that neither the repository nor the folder holds yet, the most important first. "
         "Several calls may run at once, and a call that was stopped goes on where it stopped.",
     )
-    run.add_argument("names", nargs="*", metavar="EXPERIMENT", help="experiments, or all (the default)")
-    run.add_argument("--quick", action="store_true", help="few trials of the smaller problems: minutes")
-    run.add_argument("--out", "-o", type=Path, default=Path("reports"), metavar="FOLDER", help="where records are kept")
-    run.add_argument("--jobs", "-j", type=int, default=1, help="processes; the numbers are the same")
-    run.add_argument("--minutes", type=float, default=math.inf, metavar="X", help="begin no trial after this time")
-    run.add_argument("--fresh", action="store_true", help="run trials that the repository holds, too")
-    run.add_argument("--records-only", action="store_true", help="write no page")
-    run.set_defaults(command=_run)
-    merge = commands.add_parser("merge", help="add the records of folders to those of the repository")
-    merge.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
-    merge.set_defaults(command=_merge)
+    trials.add_argument("names", nargs="*", metavar="EXPERIMENT", help="experiments, or all (the default)")
+    trials.add_argument("--quick", action="store_true", help="few trials of the smaller problems: minutes")
+    trials.add_argument(
+        "--out", "-o", type=Path, default=Path("reports"), metavar="FOLDER", help="where records are kept"
+    )
+    trials.add_argument("--jobs", "-j", type=int, default=1, help="processes; the numbers are the same")
+    trials.add_argument("--minutes", type=float, default=math.inf, metavar="X", help="begin no trial after this time")
+    trials.add_argument("--fresh", action="store_true", help="run trials that the repository holds, too, and compare")
+    trials.add_argument("--records-only", action="store_true", help="write no page")
+    trials.set_defaults(command=_run)
+    records = commands.add_parser("merge", help="add the records of folders to those of the repository")
+    records.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
+    records.set_defaults(command=_merge)
     verdicts = commands.add_parser(
         "verdicts", help="judge all claims from the records of the repository, and write the documents"
     )
@@ -63,9 +68,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from experiments.paper import EXPERIMENTS
-    from experiments.runs import run
-
     names = options.names or ["all"]
     unknown = [name for name in names if name not in (*EXPERIMENTS, "all")]
     if unknown:
@@ -93,9 +95,24 @@ def _run(options: argparse.Namespace) -> int:
     _say("", to=sys.stderr)
     for failure in failures:
         _say(f"Failed: {failure}", to=sys.stderr)
+    if options.fresh:
+        _compare(present, options.out)
     if not options.records_only:
-        _write(options.out, options.out, None if options.fresh else ARCHIVE)
+        _write(options.out, options.out, ARCHIVE)
     return 1 if failures else 0
+
+
+def _compare(experiments: Sequence[Experiment], folder: Path) -> None:
+    """Tell how many fresh trials give the numbers of the repository's records."""
+    same, both = 0, 0
+    for experiment in experiments:
+        archived = read_archive(ARCHIVE, experiment.name)
+        for record in read(experiment, folder):
+            other = archived.get(cell_key(record.cell))
+            if other is not None:
+                both += 1
+                same += agree(record, other)
+    _say(f"{same:,} of {both:,} fresh trials that the repository holds have the same numbers, within 1 %.")
 
 
 def _show_progress(done: int, total: int) -> None:
@@ -105,9 +122,6 @@ def _show_progress(done: int, total: int) -> None:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    from experiments.paper import EXPERIMENTS
-    from experiments.runs import merge
-
     for folder in options.folders:
         for experiment in EXPERIMENTS.values():
             added = merge(experiment, folder, ARCHIVE)

@@ -158,6 +158,13 @@ def cell_key(cell: Cell) -> str:
     return json.dumps(cell, sort_keys=True)
 
 
+def agree(one: Record, two: Record, tolerance: float = 0.01) -> bool:
+    """Tell whether two records of a trial have the same numbers, times left out."""
+    names = [name for name in one.values if name in two.values and not name.endswith("seconds")]
+    pairs = [(one.values[name], two.values[name]) for name in names]
+    return all(abs(a - b) <= tolerance * max(abs(a), abs(b)) or (a != a and b != b) for a, b in pairs)
+
+
 def combinations(axes: Mapping[str, Sequence[Any]]) -> list[Cell]:
     """Return every combination of the values of axes, the last one innermost."""
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]

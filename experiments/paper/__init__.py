@@ -21,7 +21,7 @@ from experiments.paper import (
     starts,
     topic,
 )
-from experiments.paper.reasons import REASONS
+from experiments.reasons import REASONS
 from experiments.runs import Experiment
 
 _MODULES = (

@@ -9,7 +9,7 @@ import numpy as np
 from codiag.datasets import is_local, load_facebook
 from codiag.metrics import recovery_curve
 from experiments.claims import Claim, Ruling, Trials, of_parts
-from experiments.paper.stars import K, WhiteStars
+from experiments.estimators.stars import K, WhiteStars
 from experiments.paper.trials import grid, shown, stages
 from experiments.records import Cell, Record, Values
 from experiments.reports import Figure, Panel, Report, Series, Table
@@ -151,8 +151,8 @@ def _report(records: Sequence[Record]) -> Report:
     table = Table("Recovered / distance, means over seeds", headings, rows)
     note = (
         f"{K} communities, the estimator of Anandkumar et al.; seeds part the nodes. Vectors of TPM are not "
-        "orthonormal: its memberships are computed by their transpose, as in that paper, and from their polar factor. The paper's "
-        "figure prints no values."
+        "orthonormal: its memberships are computed by their transpose, as in that paper, and from their polar factor. "
+        "The paper's figure prints no values."
     )
     figure = Figure("Accuracy and recovery, UNC28", story, panels, "figure-3-communities-accuracy-and-recovery")
     return Report([figure], [table], [note])

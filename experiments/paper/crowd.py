@@ -13,9 +13,9 @@ from codiag.methods import ALS, NOJD, OJD, SD2, TPM, Auto
 from codiag.models import DawidSkene
 from codiag.models.crowd import as_votes, random_groups
 from experiments.claims import Claim, Ruling, Trials, of_parts
-from experiments.paper.limits import GramLathauwer
+from experiments.estimators.limits import GramLathauwer
+from experiments.estimators.zhang import Crowd, expected_classes, labels_by_round, majority_classes, moment_confusions
 from experiments.paper.trials import grid, n_trials, shown, stages
-from experiments.paper.zhang import Crowd, expected_classes, labels_by_round, majority_classes, moment_confusions
 from experiments.records import Cell, Record, Values
 from experiments.reports import Figure, Panel, Report, Series, Table
 from experiments.runs import Experiment
@@ -204,9 +204,9 @@ def _notes() -> list[str]:
     return [
         "Web is scored over all 2665 tasks, as in the paper, though 12 have no truth; the birds are 108, not the 106 "
         "the paper prints: its percentages are 95, 96 and 97 of 108.",
-        f"The split and the {PUBLISHED} rounds are those of the program that the estimator's authors published with the "
-        f"data: labels from moments in the first round, then {UPDATES} updates. That the paper used them is likely, but it "
-        "does not say so. Its row MV + EM comes out to the digit with "
+        f"The split and the {PUBLISHED} rounds are those of the program that the estimator's authors published with "
+        f"the data: labels from moments in the first round, then {UPDATES} updates. That the paper used them is "
+        "likely, but it does not say so. Its row MV + EM comes out to the digit with "
         f"{ROUNDS} rounds, uniform class shares and no smoothing, found by trying.",
         "On two classes a rank-two fit of a 2 x 2 x 2 tensor is exact: NOJD1, ALS and Lathauwer must agree on RTE and "
         "Birds.",

@@ -13,9 +13,9 @@ from codiag.methods import ALS, NOJD, OJD, TPM, Lathauwer
 from codiag.synthetic import paper_tensor
 from codiag.tensors import symmetrize
 from experiments.claims import Claim, Ruling, Trials, in_range, of_parts
+from experiments.estimators.counting import Counter, jacobi_sweep, power_step, qrj1d_sweep
+from experiments.estimators.limits import GramLathauwer
 from experiments.fitting import silent_fit
-from experiments.paper.counting import Counter, jacobi_sweep, power_step, qrj1d_sweep
-from experiments.paper.limits import GramLathauwer
 from experiments.paper.trials import grid, n_trials, panel_of, stages, table_of
 from experiments.records import Cell, Record, Values
 from experiments.reports import Figure, Report

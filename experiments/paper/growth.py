@@ -8,7 +8,7 @@ import numpy as np
 
 from codiag.synthetic import matrix_stack, orthonormal_factor
 from experiments.claims import Claim, Ruling, Trials
-from experiments.paper.counting import Counter, jacobi_sweep
+from experiments.estimators.counting import Counter, jacobi_sweep
 from experiments.paper.trials import grid, panel_of, table_of
 from experiments.records import Cell, Record, Values
 from experiments.reports import Figure, Report

@@ -84,6 +84,7 @@ def _report(records: Sequence[Record]) -> Report:
         panels.append(
             Panel(f"{name}, eps = {EPS[kind]}", "random projections L", "mean error of factors", series, y_log=False)
         )
+    panels.insert(0, _paper_panel())
     story = (
         f"Mean error of factors against the number of random projections, d = k = 10, {n_trials(records)} trials, bars "
         "of two standard errors. Stars: where the paper says that plug-in (20) and random projections (60) have "
@@ -97,6 +98,13 @@ def _report(records: Sequence[Record]) -> Report:
     )
     figure = Figure("Random and plug-in projections", story, panels, "figure-1-random-and-plug-in-projections")
     return Report([figure], [table], [note])
+
+
+def _paper_panel() -> Panel:
+    """Draw what the paper's text says of its Figure 1: at how many projections the limiting error is reached."""
+    marks = [Series(scheme, [number], [1.0], kind="paper") for scheme, number in PRINTED["orthogonal"]]
+    limit = Series("limit", [NUMBERS[0], NUMBERS[-1]], [1.0, 1.0])
+    return Panel("the paper, orthogonal", "random projections L", "error over its limit", [limit, *marks], y_log=False)
 
 
 def _with_bars(label: str, found: Sequence[np.ndarray]) -> Series:

@@ -11,8 +11,8 @@ from codiag.methods import ALS, NLS, SD2
 from codiag.metrics import nearest_error
 from codiag.synthetic import PlantedTensor, paper_tensor
 from experiments.claims import Claim, Trials
+from experiments.estimators.limits import GramLathauwer
 from experiments.fitting import silent_fit
-from experiments.paper.limits import GramLathauwer
 from experiments.paper.trials import grid, shown, stages
 from experiments.records import Cell, Record, Values
 from experiments.reports import Figure, Panel, Report, Series, Table

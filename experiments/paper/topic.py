@@ -13,7 +13,7 @@ from codiag.problem import Problem
 from codiag.result import solve
 from codiag.tensors import symmetrize
 from experiments.claims import Claim, Ruling, Trials, of_parts
-from experiments.paper.limits import GramLathauwer
+from experiments.estimators.limits import GramLathauwer
 from experiments.paper.trials import grid, n_trials, panel_of, stages, table_of
 from experiments.records import Cell, Record, Values, select
 from experiments.reports import Figure, Panel, Report, Series

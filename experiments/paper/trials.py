@@ -17,8 +17,8 @@ from codiag.metrics import nearest_error
 from codiag.synthetic import PlantedTensor
 from codiag.tensors import symmetrize
 from experiments.claims import Trials
+from experiments.estimators.limits import GramLathauwer, orthogonal_oracle
 from experiments.fitting import silent_fit
-from experiments.paper.limits import GramLathauwer, orthogonal_oracle
 from experiments.records import Cell, Record, Values, cell_key, combinations
 from experiments.reports import Panel, Series, Table
 

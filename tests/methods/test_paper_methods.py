@@ -12,11 +12,11 @@ from codiag.metrics import factor_error
 from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor, symmetrize
 from experiments.claims import Trials
+from experiments.estimators.counting import Counter, jacobi_sweep, power_step, qrj1d_sweep
+from experiments.estimators.limits import GramLathauwer, orthogonal_oracle
 from experiments.paper import accuracy, communities
-from experiments.paper.counting import Counter, jacobi_sweep, power_step, qrj1d_sweep
 from experiments.paper.drivers import within
 from experiments.paper.incoherence import coherent_factor, random_mix
-from experiments.paper.limits import GramLathauwer, orthogonal_oracle
 from experiments.paper.orders import two_steps
 from experiments.paper.starts import Turned, TurnedTwoSided
 from experiments.paper.topic import moments, topics
