@@ -197,7 +197,8 @@ def judge(claim: Claim, records: Sequence[Record]) -> Judgement:
     fewest = 0 if trials.fewest == np.inf else int(trials.fewest)
     if fewest < claim.enough:
         reason = f"A place that counts has {fewest} trials; {claim.enough} are needed."
-        return Judgement(claim, ruling.measured, VERDICTS["open"], reason, fewest)
+        measured = "not run at all places" if "nan" in ruling.measured else ruling.measured
+        return Judgement(claim, measured, VERDICTS["open"], reason, fewest)
     reason, likely = claim.reasons.get(ruling.verdict, ""), VERDICTS[ruling.verdict]
     probability = 1.0 if claim.enough == 1 else verdict_probability(claim, trials, ruling.verdict)
     if probability >= SURE:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 PLACES: tuple[tuple[str, str], ...] = (
     ("Figure 1: random and plug-in projections", "projections"),
     ("Figure 2, top, and supplementary figure: orthogonal tensors", "orthogonal"),
@@ -22,60 +25,40 @@ PLACES: tuple[tuple[str, str], ...] = (
     ("The authors' README", "readme"),
 )
 """Figures, tables and sections of the paper, and the chapter about each."""
-FINDINGS: dict[str, tuple[str, str]] = dict.fromkeys((name for _, name in PLACES), ("...", "..."))
-ERRATA: tuple[tuple[str, str, str], ...] = (
-    (
-        "Section 8, synthetic experiments",
-        'OJD is up to three times more accurate in the "full-rank non-orthogonal setting".',
-        "Orthogonal: OJD is for orthogonal tensors, and the supplementary material says so of the same figure.",
-    ),
-    (
-        "Introduction and section 8, crowds",
-        "EM is matched or outperformed on three of the four datasets (introduction); on two (section 8).",
-        "By the paper's own Table 2 it is two: Birds and Dogs.",
-    ),
-    (
-        "Table 2, size of Birds",
-        "106 tasks.",
-        "108: the printed percentages are 95, 96 and 97 of 108.",
-    ),
-    (
-        "Table 2, Web",
-        "Percentages of 2665 tasks.",
-        "12 of these have no true label; over the 2653 that have one, all values are 0.4 points higher.",
-    ),
-    (
-        "Appendix, lemma on E_ij for free factors",
-        "Divides by |lambda_i|^2 for every i.",
-        "lambda_i = 0 for i > k: the proofs of both free theorems do not cover k < d.",
-    ),
-    (
-        "Section 5 and its proofs",
-        "The norm of V is at most 1 + O(mu) if factors are incoherent.",
-        "The constant grows with the number of factors: unit vectors drawn at random with k = d are incoherent, and "
-        "the norm grows like d (claim 36).",
-    ),
-    (
-        "Section 3, Algorithm 1",
-        "Running time O(k^2 d^2 s).",
-        "The k projections before the sweeps cost k d^3, which is more for k < d and few sweeps (claim 35).",
-    ),
-    (
-        "Supplementary material, flops of Jacobi",
-        "2 d L (d k - binom(k, 2)) a sweep.",
-        "The authors' program counts (k + 1) k / 2 in place of binom(k, 2), and counts the sweeps of the first stage "
-        "for OJD1; a rotation of two rows and two columns costs four times the formula (claim 16).",
-    ),
-    (
-        "Section 6, asymmetric reduction",
-        "The reduction does not change the modulus of uniqueness.",
-        "Every component appears twice, with diagonals of opposite sign, so that the modulus of these twins is one; it "
-        "is unchanged between all others (claim 32).",
-    ),
-    (
-        "The authors' script for free tensors",
-        "Asks the rivals for min(k + 1, d) components, and NOJD for k.",
-        "k for all; with the nearest-estimate measure a further component can only lower the rivals' errors.",
-    ),
-)
+_FOLDER = Path(__file__).parent
+_VERDICTS = {"holds": "yes", "holds in part": "partly", "does not hold": "no"}
+
+
+def _chapters() -> dict[str, str]:
+    parts = re.split(r"^## (\w+)\n", (_FOLDER / "findings.md").read_text(), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def _message(chapter: str) -> tuple[str, str]:
+    found = re.search(r"^The paper says (.+)\n\nWe find (.+)$", chapter, re.MULTILINE)
+    if found is None:
+        raise ValueError(
+            f"a chapter of findings.md must say what the paper says and what we find; got {chapter[:80]!r}"
+        )
+    return found[1], found[2]
+
+
+def _reasons() -> dict[int, dict[str, str]]:
+    reasons: dict[int, dict[str, str]] = {}
+    for chapter in _chapters().values():
+        for number, verdict, words in re.findall(r"^- (\d+), ([a-z ]+): (.+)$", chapter, re.MULTILINE):
+            reasons.setdefault(int(number), {})[_VERDICTS[verdict]] = words
+    return reasons
+
+
+def _errata() -> list[list[str]]:
+    rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", (_FOLDER / "errata.md").read_text(), re.MULTILINE)
+    return [list(row) for row in rows[1:]]
+
+
+FINDINGS = {name: _message(chapter) for name, chapter in _chapters().items()}
+"""For each chapter: what the paper says, then what we find and why."""
+REASONS = _reasons()
+"""Why claims came out as they did: by the number of the claim, then by yes, partly or no."""
+ERRATA = _errata()
 """Where, what the paper says, and what is right."""

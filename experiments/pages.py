@@ -21,7 +21,8 @@ def write_pages(records: Path, folder: Path, archive: Path | None = None) -> lis
     """
     pictures = folder / PICTURES
     pictures.mkdir(parents=True, exist_ok=True)
-    with (pictures / ".lock").open("a+b") as file, locked(file):
+    lock = pictures / ".lock"
+    with lock.open("a+b") as file, locked(file):
         chapters, judgements = chapters_of(records, archive)
         names = {picture_of(figure) for chapter in chapters for figure in chapter.report.figures}
         for path in pictures.glob("*.png"):
@@ -35,4 +36,5 @@ def write_pages(records: Path, folder: Path, archive: Path | None = None) -> lis
         write_text(folder / "REPRODUCTION.md", whole_markdown(chapters, judgements))
         write_text(pictures / "verdicts.json", json.dumps(as_data(judgements), indent=1) + "\n")
         write_text(pictures / "index.html", whole_page(chapters, judgements, absent))
+    lock.unlink(missing_ok=True)
     return judgements

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from experiments.claims import Claim
+from experiments.messages import REASONS
 from experiments.paper import (
     accuracy,
     asymmetric,
@@ -21,7 +22,6 @@ from experiments.paper import (
     starts,
     topic,
 )
-from experiments.reasons import REASONS
 from experiments.runs import Experiment
 
 _MODULES = (
