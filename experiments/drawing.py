@@ -112,8 +112,9 @@ def _handles(figure: Figure, styles: dict[str, tuple[str, str]]) -> list[Any]:
             [],
             [],
             color=color,
-            marker=mark,
-            markersize=6,
+            marker="*" if kinds[label] == "paper" else mark,
+            markerfacecolor="none" if kinds[label] == "paper" else color,
+            markersize=9 if kinds[label] == "paper" else 6,
             linestyle=DASHED.get(label, "-") if kinds[label] == "line" else "",
             label=label,
         )

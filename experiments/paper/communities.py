@@ -66,11 +66,16 @@ def area_between(record: Record, name: str, other: str, ours: str = "OJD1") -> t
     return float(np.mean(np.interp(places, u, v) - np.interp(places, x, y))), float(np.mean(np.interp(places, u, v)))
 
 
+def _runs(trials: Trials) -> list[Record]:
+    """Return the records of all seeds, and count them."""
+    records = [record for record in trials.at() if record.values]
+    trials.fewest = min(trials.fewest, len(records))
+    return records
+
+
 def _areas(trials: Trials, name: str, other: str) -> tuple[float, float, float]:
     """Return the mean area over seeds, its standard error, and the mean distance of the other method."""
-    records = trials.at()
-    trials.fewest = min(trials.fewest, len(records))
-    pairs = np.array([area_between(record, name, other) for record in records])
+    pairs = np.array([area_between(record, name, other) for record in _runs(trials)]).reshape(-1, 2)
     pairs = pairs[np.isfinite(pairs[:, 0])]
     if not pairs.size:
         return (float("nan"),) * 3
@@ -96,9 +101,10 @@ def _alike(trials: Trials) -> Ruling:
 
 
 def _largest_reduction(trials: Trials) -> Ruling:
-    records = trials.at()
-    trials.fewest = min(trials.fewest, len(records))
+    records = _runs(trials)
     texts, parts = [], []
+    if not records:
+        return Ruling("not run", "no")
     for name in GROUPS:
         for way in WAYS:
             (x, ours), (u, theirs) = (_mean_curve(records, method, name) for method in ("OJD1", way))

@@ -38,7 +38,7 @@ def _measure(cell: Cell, seed: int) -> Values:
 
 def _bounded(trials: Trials) -> Ruling:
     places = [(family, d) for family in FAMILIES for d in SIZES]
-    found = [float(np.median(trials.values("excess over mu", family=f, d=d))) for f, d in places]
+    found = [trials.median("excess over mu", family=family, d=d) for family, d in places]
     share = share_of(found, 0, CONSTANT)
     parts = [
         f"{f} {found[places.index((f, SIZES[0]))]:.2f} to {found[places.index((f, SIZES[-1]))]:.2f}" for f in FAMILIES
