@@ -37,10 +37,9 @@ def _cells(quick: bool) -> list[Cell]:
 
 
 def _stage(cell: Cell) -> float:
-    slow = 1 if cell["k"] == 50 else 0
     if cell["d"] == 50:
-        return slow + stage_of(cell["trial"], 20, 50)
-    return stage_of(cell["trial"], 100)
+        return (2.5 if cell["k"] == 50 else 0) + stage_of(cell["trial"], 20, 50)
+    return stage_of(cell["trial"], 60, 100)
 
 
 def _measure(cell: Cell, seed: int) -> Values:

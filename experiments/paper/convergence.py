@@ -36,7 +36,9 @@ def _cells(quick: bool) -> list[Cell]:
 
 
 def _stage(cell: Cell) -> float:
-    return stage_of(cell["trial"], {"level": 1000, "basin": 200, "rate": 30}[cell["what"]])
+    if cell["what"] == "basin":
+        return stage_of(cell["trial"], 120, 200)
+    return stage_of(cell["trial"], 1000 if cell["what"] == "level" else 30)
 
 
 def _measure(cell: Cell, seed: int) -> Values:

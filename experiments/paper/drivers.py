@@ -41,7 +41,7 @@ def _stage(cell: Cell) -> float:
 def _measure(cell: Cell, seed: int) -> Values:
     kind, size, rank = cell["kind"], cell["d"], cell["k"]
     problem = paper_tensor(size, rank, orthogonal=kind == "orthogonal", noise=cell["eps"], model="authors", seed=seed)
-    methods = (orthogonal_methods if kind == "orthogonal" else free_methods)(size, extras=False)
+    methods = (orthogonal_methods if kind == "orthogonal" else free_methods)(size, rank, extras=False)
     values = errors_of(problem, methods, True, seed)
     return {name: values[name + NEAREST] for name in methods}
 

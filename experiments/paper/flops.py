@@ -166,7 +166,7 @@ FLOPS = Experiment(
     _cells,
     _measure,
     _report,
-    stages(25),
+    stages(20, 25),
 )
 CLAIMS = [
     Claim(11, "flops", _faster),

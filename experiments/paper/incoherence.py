@@ -50,7 +50,7 @@ def _cells(quick: bool) -> list[Cell]:
 def _stage(cell: Cell) -> float:
     if cell["what"] == "accuracy":
         return stage_of(cell["trial"], 200)
-    return stage_of(cell["trial"], 100, 400)
+    return stage_of(cell["trial"], 60, 400)
 
 
 def _measure(cell: Cell, seed: int) -> Values:

@@ -95,6 +95,6 @@ README = Experiment(
     _cells,
     _measure,
     _report,
-    stages(20, N_TRIALS),
+    stages(12, N_TRIALS),
 )
 CLAIMS: list[Claim] = []
