@@ -21,13 +21,31 @@ import numpy as np
 from codiag.methods import OJD, TPM
 from codiag.models.communities import as_network, scaled_stars
 from codiag.models.frame import ViewSums, leading_range, on_simplex_rows
-from codiag.tensors import symmetrize
+from codiag.problem import Log
+from codiag.tensors import FactoredTensor, Tensor, symmetrize
 from experiments.fitting import silent_fit
 
 K = 100
 """Number of communities."""
 ALPHA = 0.1
 """Total of the Dirichlet parameters of memberships."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PolarTPM(TPM):
+    """The tensor power method, with the polar factor of its vectors in their place: the nearest orthonormal ones."""
+
+    def _deflate(self, tensor: Tensor, rank: int, rng: np.random.Generator, log: Log) -> tuple[FactoredTensor, bool]:
+        components, converged = super()._deflate(tensor, rank, rng, log)
+        polar = polar_factor(np.asarray(components.factors[0]))
+        weights = np.einsum("abc,ai,bi,ci->i", np.asarray(tensor.to_dense()), polar, polar, polar, optimize=True)
+        return FactoredTensor(weights, (polar,) * 3, symmetric=True), converged
+
+
+def polar_factor(vectors: np.ndarray) -> np.ndarray:
+    """Return the orthonormal columns nearest to some vectors."""
+    left, _, right = np.linalg.svd(vectors, full_matrices=False)
+    return np.asarray(left @ right)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +87,7 @@ class WhiteStars:
         for name, method in (("OJD1", OJD(whiten=False)), ("TPM (transpose)", TPM(tol=1e-6, max_sweeps=60))):
             fit = silent_fit(self.core, K, method=method, symmetric=True, seed=seed)
             found[name] = np.asarray(fit.weights), np.asarray(fit.factors[0])
-        left, _, right = np.linalg.svd(found["TPM (transpose)"][1])
-        polar = left @ right
+        polar = polar_factor(found["TPM (transpose)"][1])
         found["TPM (polar)"] = np.einsum("abc,ai,bi,ci->i", self.core, polar, polar, polar, optimize=True), polar
         return found
 

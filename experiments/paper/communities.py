@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from codiag.datasets import is_local, load_facebook
 from codiag.metrics import recovery_curve
+from codiag.models import MixedMembershipCommunities
 from experiments.claims import Claim, Ruling, Trials, of_parts
-from experiments.estimators.stars import K, WhiteStars
+from experiments.estimators.stars import K, PolarTPM, WhiteStars
 from experiments.paper.trials import grid, shown, stages
 from experiments.records import Cell, Record, Values
 from experiments.reports import Figure, Panel, Report, Series, Table
@@ -21,23 +23,35 @@ GROUPS = ("top ten", "rest")
 
 
 def _cells(quick: bool) -> list[Cell]:
-    return [cell for cell in grid({"data": ["UNC28"]}, 20) if not quick or cell["trial"] < 1]
+    cells = grid({"data": ["UNC28"]}, 20) + grid({"data": ["UNC28"], "memberships": ["model"]}, 20)
+    return [cell for cell in cells if not quick or cell["trial"] < 1]
 
 
 def _measure(cell: Cell, _: int) -> Values:
+    """Return curves by the estimator of Anandkumar et al., or with the memberships of codiag's model."""
     data = load_facebook(cell["data"])
     truth = data.groups(min_size=14)
     order = np.argsort(-truth.sum(axis=0), kind="stable")
-    stars = WhiteStars.of(data.adjacency, np.random.default_rng([0, cell["trial"]]))
     values: Values = {}
-    for method, components in stars.components(cell["trial"]).items():
-        memberships = stars.memberships(*components)
+    for method, memberships in _memberships(data.adjacency, cell):
         for name, groups in (("top ten", truth[:, order[:10]]), ("rest", truth[:, order[10:]])):
             curve = recovery_curve(memberships, groups, THRESHOLDS)
             for place, threshold in enumerate(THRESHOLDS):
                 values[f"{method}, {name} recovered {threshold}"] = float(curve.recovery[place])
                 values[f"{method}, {name} distance {threshold}"] = float(curve.distance[place])
     return values
+
+
+def _memberships(adjacency: Any, cell: Cell) -> Iterator[tuple[str, np.ndarray]]:
+    seed = cell["trial"]
+    if "memberships" not in cell:
+        stars = WhiteStars.of(adjacency, np.random.default_rng([0, seed]))
+        for name, components in stars.components(seed).items():
+            yield name, stars.memberships(*components)
+        return
+    options: dict[str, Any] = {"degree_corrected": False, "n_partitions": 1, "max_iter": 0, "random_state": seed}
+    for name, method in (("OJD1 (model)", "ojd1"), ("TPM (polar, model)", PolarTPM(tol=1e-6, max_sweeps=60))):
+        yield name, MixedMembershipCommunities(K, method=method, **options).fit(adjacency).memberships_
 
 
 WAYS = ("TPM (transpose)", "TPM (polar)")
