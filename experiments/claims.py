@@ -99,9 +99,10 @@ class Trials:
         return over(np.median, self.values(name, **place))
 
     def least(self, names: Sequence[str], **place: Any) -> float:
-        """Return the least mean of those names that were measured at a place; NaN where none was."""
-        known = {name for index in self._found(place) for name in self.records[index].values}
-        means = [self.mean(name, **place) for name in names if name in known]
+        """Return the least mean of those names that at least half of the trials of a place have; NaN where none is."""
+        found = self._found(place)
+        counts = {name: sum(name in self.records[index].values for index in found) for name in names}
+        means = [self.mean(name, **place) for name in names if 2 * counts[name] >= max(len(found), 1)]
         if not means:
             self.fewest = 0
         return min((mean for mean in means if np.isfinite(mean)), default=float("nan"))

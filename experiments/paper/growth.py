@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from codiag.synthetic import matrix_stack, orthonormal_factor
-from experiments.claims import Claim, Ruling, Trials
+from experiments.claims import Claim, Ruling, Trials, of_parts
 from experiments.estimators.counting import Counter, jacobi_sweep
 from experiments.paper.trials import grid, panel_of, table_of
 from experiments.records import Cell, Record, Values
@@ -31,26 +31,17 @@ def _measure(cell: Cell, seed: int) -> Values:
     return {"sweep": float(counter.flops), "projections": 2.0 * rank * size**3}
 
 
-def exponents(trials: Trials, name: str) -> tuple[float, float]:
-    """Return the powers of d and of k with which a count grows, by least squares of logarithms."""
-    places = [(d, k) for d in SIZES for k in RANKS]
-    counts = [trials.fact(name, d=d, k=k) for d, k in places]
-    design = np.column_stack([np.ones(len(places)), np.log(places)])
-    fitted = np.linalg.lstsq(design, np.log(counts), rcond=None)[0]
-    return float(fitted[1]), float(fitted[2])
-
-
 def _running_time(trials: Trials) -> Ruling:
-    trials.fewest = min(len(trials.at(d=d, k=k)) for d in SIZES for k in RANKS)
+    places = [(d, k) for d in SIZES for k in RANKS]
+    trials.fewest = min(len(trials.at(d=d, k=k)) for d, k in places)
     if not trials.fewest:
         return Ruling("not all places were run", "no")
-    sweep, projections = exponents(trials, "sweep"), exponents(trials, "projections")
-    text = (
-        f"operations of a sweep grow like d^{sweep[0]:.2f} k^{sweep[1]:.2f}, those of the projections like "
-        f"d^{projections[0]:.2f} k^{projections[1]:.2f}"
-    )
-    within = [max(one) <= 2.1 for one in (sweep, projections)]
-    return Ruling(text, "yes" if all(within) else "partly" if any(within) else "no")
+    texts, parts = [], []
+    for name in ("sweep", "projections"):
+        ratios = [trials.fact(name, d=d, k=k) / (k * d) ** 2 for d, k in places]
+        texts.append(f"{name} {min(ratios):.1f} to {max(ratios):.1f}")
+        parts.append(max(ratios) <= 2 * min(ratios))
+    return Ruling("operations over k^2 d^2: " + ", ".join(texts), of_parts(*parts))
 
 
 def _report(records: Sequence[Record]) -> Report:

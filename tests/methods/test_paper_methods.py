@@ -178,7 +178,7 @@ def test_areas_between_curves_are_taken_where_both_are():
         for place, threshold in enumerate(communities.THRESHOLDS):
             values[f"{method}, rest recovered {threshold}"] = 1 - place / 12
             values[f"{method}, rest distance {threshold}"] = 0.5 - 0.02 * place + shift
-    difference, _ = communities.area_between(Record({}, values), "rest", "TPM (polar)")
+    difference, _ = communities.area_between(Record({}, values), "rest", "OJD1", "TPM (polar)")
     assert difference == pytest.approx(0.1)
 
 
