@@ -41,14 +41,14 @@ def _cells(quick: bool) -> list[Cell]:
     cells += grid({"what": ["worst"], "k": WORST_RANKS}, 1)
     cells += grid({"what": ["gap"], "gap": GAPS}, 1000)
     for d, k in SHAPES:
-        cells += grid({"what": ["number"], "d": [d], "k": [k]}, 60)
-    cells += grid({"what": ["pairs"], "k": PAIR_RANKS}, 100)
+        cells += grid({"what": ["number"], "d": [d], "k": [k]}, 300)
+    cells += grid({"what": ["pairs"], "k": PAIR_RANKS}, 300)
     few = {"bound": 1, "worst": 1, "gap": 20, "number": 1, "pairs": 20}
     return [cell for cell in cells if not quick or cell["trial"] < few[cell["what"]]]
 
 
 def _stage(cell: Cell) -> float:
-    return stage_of(cell["trial"], {"bound": 50, "worst": 1, "gap": 1000, "number": 60, "pairs": 100}[cell["what"]])
+    return stage_of(cell["trial"], {"bound": 50, "worst": 1, "gap": 1000, "number": 300, "pairs": 300}[cell["what"]])
 
 
 def _measure(cell: Cell, seed: int) -> Values:
