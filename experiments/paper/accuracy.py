@@ -92,6 +92,8 @@ def _measure(cell: Cell, seed: int, *, orthogonal: bool) -> Values:
     return errors_of(problem, methods, True, seed, oracles=oracles)
 
 
+SOURCES = {"text": "the paper's text", "authors": "the authors' scripts", "theory": "the theorems"}
+"""Noise models, by what they are of."""
 DRAWN = {
     True: ("OJD0", "OJD1", "TPM", "Lathauwer", "ALS", "Auto", "orthogonal oracle"),
     False: (
@@ -123,7 +125,19 @@ def _report(records: Sequence[Record], *, orthogonal: bool) -> Report:
         table_of(records, axes, names, "Mean errors, matched one to one"),
         table_of(records, axes, nearest, "The authors' measure: the nearest estimate of each true factor"),
     ]
-    return Report(figures, tables, _notes(orthogonal))
+    return Report(figures, tables, [_extent(records), *_notes(orthogonal)])
+
+
+def _extent(records: Sequence[Record]) -> str:
+    """Return in words which noise was run, at which sizes, and how often."""
+    told = []
+    for model, words in SOURCES.items():
+        here = select(records, model=model)
+        sizes = ", ".join(map(str, axis(here, "d")))
+        told.append(
+            f"noise of {words} at d = {sizes}, {n_trials(here)} trials a place" if here else f"{words}: not run"
+        )
+    return f"Run: {'; '.join(told)}."
 
 
 def _figure(records: Sequence[Record], model: str, share: float, *, orthogonal: bool) -> Figure:
@@ -141,8 +155,7 @@ def _figure(records: Sequence[Record], model: str, share: float, *, orthogonal: 
     ]
     kind = "Orthogonal" if orthogonal else "Non-orthogonal"
     rank = "full rank" if share == 1 else "k = 0.2 d"
-    source = {"text": "the paper's text", "authors": "the authors' scripts", "theory": "the theorems"}[model]
-    title = f"{kind} tensors, {rank}, noise of {source}"
+    title = f"{kind} tensors, {rank}, noise of {SOURCES[model]}"
     story = (
         f"Mean error of factors against noise, one panel a size; {n_trials(records)} trials a place, bars of two "
         "standard errors."

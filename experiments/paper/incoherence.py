@@ -44,7 +44,7 @@ def random_mix(n_projections: int, size: int, rng: np.random.Generator) -> np.nd
 
 def _cells(quick: bool) -> list[Cell]:
     cells = grid({"what": ["accuracy"], "mu": MU}, 200) + grid({"what": ["optima"], "mu": LOCAL_MU}, 400)
-    return [cell for cell in cells if not quick or cell["trial"] < 8]
+    return [cell for cell in cells if not quick or cell["trial"] < 4]
 
 
 def _stage(cell: Cell) -> float:

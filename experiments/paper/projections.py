@@ -28,7 +28,7 @@ N_ORACLE = 100
 
 
 def _cells(quick: bool) -> list[Cell]:
-    return grid({"factors": list(SCHEMES)}, 40 if quick else N_TRIALS)
+    return grid({"factors": list(SCHEMES)}, 20 if quick else N_TRIALS)
 
 
 def _measure(cell: Cell, seed: int) -> Values:
