@@ -38,7 +38,7 @@ def _cells(quick: bool) -> list[Cell]:
 
 def _stage(cell: Cell) -> float:
     if cell["d"] == 50:
-        return (2.5 if cell["k"] == 50 else 0) + stage_of(cell["trial"], 20, 50)
+        return (2.0 if cell["k"] == 50 else 0) + stage_of(cell["trial"], 20, 50)
     return stage_of(cell["trial"], 60, 100)
 
 
