@@ -144,6 +144,8 @@ class Claim:
         The rule, from trials to a ruling.
     enough : int
         Trials that every place must have; 1 where nothing is drawn at random.
+    halves : bool
+        Whether the probability is over random halves of the trials instead of bootstrap draws, which repeat values.
     reasons : mapping of str to str
         For verdicts: why it came out so.
     """
@@ -152,6 +154,7 @@ class Claim:
     experiment: str
     judge: Callable[[Trials], Ruling]
     enough: int = ENOUGH
+    halves: bool = False
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -216,7 +219,8 @@ def verdict_probability(claim: Claim, trials: Trials, verdict: str, times: int =
     same = 0
     with np.errstate(all="ignore"):
         for _ in range(n_draws):
-            same += claim.judge(trials.drawn(_draw(place_of, times, rng))).verdict == verdict
+            counts = _half(place_of, rng) if claim.halves else _draw(place_of, times, rng)
+            same += claim.judge(trials.drawn(counts)).verdict == verdict
     return same / n_draws
 
 
@@ -233,6 +237,13 @@ def _draw(places: Sequence[np.ndarray], times: int, rng: np.random.Generator) ->
     counts = np.zeros(sum(found.size for found in places), dtype=int)
     for found in places:
         counts[found] = rng.multinomial(times * found.size, np.full(found.size, 1 / found.size))
+    return counts
+
+
+def _half(places: Sequence[np.ndarray], rng: np.random.Generator) -> np.ndarray:
+    counts = np.zeros(sum(found.size for found in places), dtype=int)
+    for found in places:
+        counts[rng.permutation(found)[: -(-found.size // 2)]] = 1
     return counts
 
 

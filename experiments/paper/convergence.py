@@ -212,7 +212,7 @@ CONVERGENCE = Experiment(
     _stage,
 )
 CLAIMS = [
-    Claim(24, "convergence", _gaussian, enough=1000),
+    Claim(24, "convergence", _gaussian, enough=1000, halves=True),
     Claim(26, "convergence", _quadratic),
     Claim(27, "convergence", _basin_of_one),
 ]

@@ -43,13 +43,13 @@ def random_mix(n_projections: int, size: int, rng: np.random.Generator) -> np.nd
 
 
 def _cells(quick: bool) -> list[Cell]:
-    cells = grid({"what": ["accuracy"], "mu": MU}, 200) + grid({"what": ["optima"], "mu": LOCAL_MU}, 400)
+    cells = grid({"what": ["accuracy"], "mu": MU}, 1000) + grid({"what": ["optima"], "mu": LOCAL_MU}, 400)
     return [cell for cell in cells if not quick or cell["trial"] < 4]
 
 
 def _stage(cell: Cell) -> float:
     if cell["what"] == "accuracy":
-        return stage_of(cell["trial"], 200)
+        return 4 + stage_of(cell["trial"], 1000)
     return stage_of(cell["trial"], 60, 400)
 
 
