@@ -141,12 +141,13 @@ def _say(line: str, to: TextIO | None = None) -> None:
 
 def _write(records: Path, folder: Path, archive: Path | None) -> None:
     """Write the documents, and print the verdicts."""
+    from experiments.chapters import PICTURES  # drawing needs matplotlib, and runs do not
     from experiments.pages import write_pages
 
     for judgement in write_pages(records, folder, archive):
         sure = f" (probability {judgement.probability:.2f})" if math.isfinite(judgement.probability) else ""
         _say(f"{judgement.claim.number:2d} {judgement.verdict}{sure}: {judgement.claim.sentence}")
-    _say(f"Open {folder / 'index.html'}")
+    _say(f"Open {folder / PICTURES / 'index.html'}")
 
 
 if __name__ == "__main__":

@@ -236,10 +236,11 @@ def _pair_panel(records: Sequence[Record]) -> Panel:
 
 def few_projections(trials: Trials) -> Ruling:
     found = {(d, k): needed(trials, d, k) for d, k in SHAPES}
-    square = np.array([(d, number) for (d, k), number in found.items() if d == k])
-    left = square[:, 1] - np.polyval(np.polyfit(*square.T, 1), square[:, 0])
+    sizes = np.array([d for d, k in SHAPES if d == k], dtype=float)
+    square = np.array([found[d, d] for d in sizes])
+    left = square - np.polyval(np.polyfit(sizes, square, 1), sizes)
     wide = [number for (d, _), number in found.items() if d == 40]
-    linear = bool(np.var(left) <= 0.05 * np.var(square[:, 1]) and max(wide) <= 1.2 * min(wide))
+    linear = bool(np.var(left) <= 0.05 * np.var(square) and max(wide) <= 1.2 * min(wide))
     pairs = [pairs_needed(trials, k) for k in PAIR_RANKS]
     steps = np.diff(pairs)
     logarithmic = bool(steps[-1] <= 1.5 * np.mean(steps[:3]))
