@@ -55,9 +55,12 @@ def _memberships(adjacency: Any, cell: Cell) -> Iterator[tuple[str, np.ndarray]]
 
 WAYS = {
     "by the transpose": ("OJD1", "TPM (transpose)"),
-    "from the polar factor": ("OJD1 (model)", "TPM (polar, model)"),
+    "from the polar factor": ("OJD1", "TPM (polar)"),
+    "from the polar factor, by the model": ("OJD1 (model)", "TPM (polar, model)"),
 }
 """Ways to memberships: ours, and TPM."""
+ESTIMATORS = {"Anandkumar": ("by the transpose", "from the polar factor"), "model": (list(WAYS)[2],)}
+"""Who computes the memberships: the estimator of Anandkumar et al., and codiag's model."""
 
 
 def curve_of(record: Record, method: str, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -85,7 +88,7 @@ def area_between(record: Record, name: str, ours: str, other: str) -> tuple[floa
 
 def _runs(trials: Trials, way: str) -> list[Record]:
     """Return the records of all seeds with memberships of a way, and count them."""
-    records = [record for record in trials.at() if f"{WAYS[way][0]}, rest recovered {THRESHOLDS[0]}" in record.values]
+    records = [record for record in trials.at() if f"{WAYS[way][1]}, rest recovered {THRESHOLDS[0]}" in record.values]
     trials.fewest = min(trials.fewest, len(records))
     return records
 
@@ -148,12 +151,13 @@ def _series(records: Sequence[Record], method: str, name: str) -> Series:
 
 def _report(records: Sequence[Record]) -> Report:
     trials, panels, rows, chosen = Trials(records), [], [], THRESHOLDS[1::3]
-    for way, methods in WAYS.items():
-        runs = _runs(trials, way)
+    for estimator, ways in ESTIMATORS.items():
+        methods = list(dict.fromkeys(method for way in ways for method in WAYS[way]))
+        runs = _runs(trials, ways[0])
         for name in GROUPS if runs else ():
-            title = {"top ten": "ten largest groups", "rest": "other groups"}[name]
+            title = f"{'ten largest' if name == 'top ten' else 'other'} groups, {estimator}"
             series = [_series(runs, method, name) for method in methods]
-            panels.append(Panel(f"{title}, {way}", "recovery ratio", "distance: share of nodes", series, y_log=False))
+            panels.append(Panel(title, "recovery ratio", "distance: share of nodes", series, y_log=False))
             for method in methods:
                 cells = [
                     f"{shown(trials.mean(f'{method}, {name} recovered {t}'), 2)} / "
