@@ -224,6 +224,14 @@ def verdict_probability(claim: Claim, trials: Trials, verdict: str, times: int =
     return same / n_draws
 
 
+def bootstrap_interval(trials: Trials, statistic: Callable[[Trials], float], n_draws: int = 100) -> tuple[float, float]:
+    """Return the bounds of 95 % of the values of a statistic over bootstrap draws of the trials."""
+    rng, place_of = np.random.default_rng(0), _place_numbers(trials.records)
+    values = [statistic(trials.drawn(_draw(place_of, 1, rng))) for _ in range(n_draws)]
+    low, high = np.nanpercentile(values, (2.5, 97.5))
+    return float(low), float(high)
+
+
 def _place_numbers(records: Sequence[Record]) -> list[np.ndarray]:
     """Return the records of every place: all that differ in the trial alone."""
     places: dict[str, list[int]] = {}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
-from experiments.claims import Ruling, Trials, graded, in_range, of_parts, over
+from experiments.claims import Ruling, Trials, bootstrap_interval, graded, in_range, of_parts, over
 from experiments.paper.trials import axis, curve, n_trials, shown
 from experiments.records import Record, select
 from experiments.reports import Figure, Panel, Report, Series, Table
@@ -57,7 +58,7 @@ def bounds_report(records: Sequence[Record]) -> Report:
         story = (
             f"Projections for 1.1 of the limiting error ({n_trials(number)} trials a place) and projections at which "
             "the closest pair of eigenvalues errs at most twice as much as the average pair "
-            f"({n_trials(pairs)} trials)."
+            f"({n_trials(pairs)} trials); bands hold 95 % of bootstrap draws."
         )
         panels = [*_number_panels(number), _pair_panel(pairs)]
         figures.append(Figure("Projections needed", story, panels, "section-4-projections-needed"))
@@ -153,7 +154,10 @@ def _number_panels(records: Sequence[Record]) -> list[Panel]:
         found = [(float(k), needed(trials, d, k), law(d)) for d, k in sorted(shapes)]
         found = [one for one in found if np.isfinite(one[1])]
         xs, measured, exact = ([one[place] for one in found] for place in range(3))
-        series = [Series("measured", xs, measured), Series("2 + 2.38 d", xs, exact)]
+        shapes = [shape for shape in sorted(shapes) if np.isfinite(needed(trials, *shape))]
+        ends = [bootstrap_interval(trials, partial(needed, d=d, k=k)) for d, k in shapes]
+        low, high = ([end[side] for end in ends] for side in (0, 1))
+        series = [Series("measured", xs, measured, low, high), Series("2 + 2.38 d", xs, exact)]
         panels.append(
             Panel(f"projections, {title}", "rank k", "L for 1.1 of the limit", series, x_log=True, y_log=False)
         )
@@ -230,7 +234,9 @@ def crossing(numbers: Sequence[int], values: Sequence[float], level: float) -> f
 def _pair_panel(records: Sequence[Record]) -> Panel:
     trials = Trials(records)
     found = [pairs_needed(trials, k) for k in PAIR_RANKS]
-    series = [Series("closest pair", list(PAIR_RANKS), found)]
+    ends = [bootstrap_interval(trials, partial(pairs_needed, k=k)) for k in PAIR_RANKS]
+    low, high = ([end[side] for end in ends] for side in (0, 1))
+    series = [Series("closest pair", list(PAIR_RANKS), found, low, high)]
     return Panel("eigengap removed", "rank k", "L for twice the average", series, x_log=True, y_log=False)
 
 

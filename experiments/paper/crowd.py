@@ -235,9 +235,8 @@ def _panels(trials: Trials) -> list[Panel]:
     for place, (one, title) in enumerate(zip(SETS, TITLES, strict=True)):
         series = []
         for index, name in enumerate(names):
-            found = trials.values(
-                f"{name}, {PUBLISHED} rounds", set=one, split="none" if name == "MV + EM" else "mod 3"
-            )
+            rounds, split = (PUBLISHED, "none") if name == "MV + EM" else (UPDATES, "mod 3")
+            found = trials.values(f"{name}, {rounds} rounds", set=one, split=split)
             if found.size:
                 mean, bar = float(found.mean()), 2 * float(found.std())
                 series.append(Series(name, [index], [mean], [mean - bar], [mean + bar], kind="points"))
