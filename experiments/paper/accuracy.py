@@ -247,9 +247,10 @@ def _level_probability(values: Sequence[np.ndarray], n_draws: int = 200) -> floa
 
 def _als_is_poor(trials: Trials, end: str) -> Ruling:
     places = [place for share in (1.0, 0.2) for place in _places(True, share) if place["d"] <= 50]
+    places = [place for place in places if len(select(trials.records, **place)) >= ENOUGH]
     found = trials.ratios(["ALS" + end], _ended(OJD01, end), places)
     share = share_of(found, 5)
-    text = f"ALS over the better OJD: {in_range(found)}; above 5 at {100 * share:.0f} % of places"
+    text = f"ALS over the better OJD: {in_range(found)}; above 5 at {100 * share:.0f} % of {len(places)} places"
     return Ruling(text, "yes" if share > 0.5 else "partly" if share >= PART else "no")
 
 

@@ -12,7 +12,7 @@ from codiag.extending import Method
 from codiag.methods import NOJD, OJD, TPM
 from codiag.synthetic import PlantedTensor, orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor
-from experiments.claims import Claim, Ruling, Trials, graded, in_range, of_parts, over, share_of
+from experiments.claims import ENOUGH, Claim, Ruling, Trials, graded, in_range, of_parts, over, share_of
 from experiments.paper.trials import errors_of, grid, n_trials, names_of, panel_of, rivals, stage_of, table_of
 from experiments.records import Cell, Record, Values, select
 from experiments.reports import Figure, Report
@@ -131,11 +131,12 @@ def _a_quarter(trials: Trials, *, kind: str) -> Ruling:
 
 
 def _reduction(trials: Trials) -> Ruling:
-    found = trials.ratios(["OJD1" + REDUCED], ["OJD1"], _places("orthogonal"))
-    free = [place for place in _places("free") if place["k"] < 50]
-    found += trials.ratios(["NOJD1" + REDUCED], ["NOJD1"], free)
+    found = []
+    for kind, name in (("orthogonal", "OJD1"), ("free", "NOJD1")):
+        places = [place for place in _places(kind) if len(select(trials.records, **place)) >= ENOUGH]
+        found += trials.ratios([name + REDUCED], [name], [p for p in places if kind == "orthogonal" or p["k"] < 50])
     share = share_of(found, 0.95, 1.05)
-    text = f"doubled over two-sided: {in_range(found)}; within 5 % at {100 * share:.0f} % of places"
+    text = f"doubled over two-sided: {in_range(found)}; within 5 % at {100 * share:.0f} % of {len(found)} places"
     return Ruling(text, graded(share))
 
 

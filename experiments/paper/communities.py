@@ -56,11 +56,13 @@ def _memberships(adjacency: Any, cell: Cell) -> Iterator[tuple[str, np.ndarray]]
 WAYS = {
     "by the transpose": ("OJD1", "TPM (transpose)"),
     "from the polar factor": ("OJD1", "TPM (polar)"),
-    "from the polar factor, by the model": ("OJD1 (model)", "TPM (polar, model)"),
 }
 """Ways to memberships: ours, and TPM."""
-ESTIMATORS = {"Anandkumar": ("by the transpose", "from the polar factor"), "model": (list(WAYS)[2],)}
-"""Who computes the memberships: the estimator of Anandkumar et al., and codiag's model."""
+DRAWN = {
+    "Anandkumar": ("OJD1", "TPM (transpose)", "TPM (polar)"),
+    "model": ("OJD1 (model)", "TPM (polar, model)"),
+}
+"""Who computes the memberships, the estimator of Anandkumar et al. or codiag's model, and methods."""
 
 
 def curve_of(record: Record, method: str, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -86,16 +88,16 @@ def area_between(record: Record, name: str, ours: str, other: str) -> tuple[floa
     return float(np.mean(np.interp(places, u, v) - np.interp(places, x, y))), float(np.mean(np.interp(places, u, v)))
 
 
-def _runs(trials: Trials, way: str) -> list[Record]:
-    """Return the records of all seeds with memberships of a way, and count them."""
-    records = [record for record in trials.at() if f"{WAYS[way][1]}, rest recovered {THRESHOLDS[0]}" in record.values]
+def _runs(trials: Trials, method: str) -> list[Record]:
+    """Return the records of all seeds with memberships by a method, and count them."""
+    records = [record for record in trials.at() if f"{method}, rest recovered {THRESHOLDS[0]}" in record.values]
     trials.fewest = min(trials.fewest, len(records))
     return records
 
 
 def _areas(trials: Trials, name: str, way: str) -> tuple[float, float, float]:
     """Return the mean area over seeds, its standard error, and the mean distance of TPM."""
-    pairs = np.array([area_between(record, name, *WAYS[way]) for record in _runs(trials, way)]).reshape(-1, 2)
+    pairs = np.array([area_between(record, name, *WAYS[way]) for record in _runs(trials, WAYS[way][1])]).reshape(-1, 2)
     pairs = pairs[np.isfinite(pairs[:, 0])]
     if not pairs.size:
         return (float("nan"),) * 3
@@ -124,7 +126,7 @@ def _largest_reduction(trials: Trials) -> Ruling:
     texts, parts = [], []
     for name in GROUPS:
         for way, (ours, other) in WAYS.items():
-            records = _runs(trials, way)
+            records = _runs(trials, other)
             if not records:
                 return Ruling("not run", "no")
             (x, mine), (u, theirs) = (_mean_curve(records, method, name) for method in (ours, other))
@@ -151,9 +153,8 @@ def _series(records: Sequence[Record], method: str, name: str) -> Series:
 
 def _report(records: Sequence[Record]) -> Report:
     trials, panels, rows, chosen = Trials(records), [], [], THRESHOLDS[1::3]
-    for estimator, ways in ESTIMATORS.items():
-        methods = list(dict.fromkeys(method for way in ways for method in WAYS[way]))
-        runs = _runs(trials, ways[0])
+    for estimator, methods in DRAWN.items():
+        runs = _runs(trials, methods[0])
         for name in GROUPS if runs else ():
             title = f"{'ten largest' if name == 'top ten' else 'other'} groups, {estimator}"
             series = [_series(runs, method, name) for method in methods]
@@ -173,8 +174,8 @@ def _report(records: Sequence[Record]) -> Report:
     table = Table("Recovered / distance, means over seeds", headings, rows)
     note = (
         f"{K} communities; seeds part the nodes. Vectors of TPM are not orthonormal: memberships are computed by their "
-        "transpose, as Anandkumar et al. do, and from their polar factor by the model of codiag, those of OJD1 "
-        "likewise. The paper's figure prints no values."
+        "transpose, as Anandkumar et al. do, and from their polar factor, those of OJD1 likewise; panels 'model', if "
+        "any, show the model of codiag. The paper's figure prints no values."
     )
     figure = Figure("Accuracy and recovery, UNC28", story, panels, "figure-3-communities-accuracy-and-recovery")
     return Report([figure], [table], [note])
