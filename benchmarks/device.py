@@ -1,13 +1,19 @@
-"""Time the default methods on an accelerator, through torch: ``python -m benchmarks.device``."""
+"""Time the default methods on an accelerator, through torch, CuPy and JAX: ``python -m benchmarks.device``.
+
+Times are medians by the clock, with the device waited for. The host's work is part of them, so that they vary with the
+host by a factor of up to two; the time in kernels does not.
+"""
 
 from __future__ import annotations
 
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 import codiag
 from benchmarks.measure import keep, table
@@ -15,6 +21,8 @@ from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, unit
 
 SIZE = 500
 NOISES = {"1e-3 in each entry": 1e-3, "1e-3 in operator norm": 1e-3 / (2 * SIZE**0.5)}
+TENSORS = ((100, 10), (400, 20), (1000, 50))
+"""Sizes of cubes, and ranks."""
 
 
 def milliseconds(work: Callable[[], object], repeats: int = 9) -> float:
@@ -30,7 +38,94 @@ def milliseconds(work: Callable[[], object], repeats: int = 9) -> float:
     return statistics.median(times)
 
 
-def run() -> str:
+def in_kernels(work: Callable[[], object]) -> tuple[float, int]:
+    """Return the milliseconds that the device computes or copies during one call, and the number of launches."""
+    work()
+    with profile(activities=[ProfilerActivity.CUDA]) as recorded:
+        work()
+        torch.cuda.synchronize()
+    events = [event for event in recorded.events() if str(event.device_type).endswith("CUDA")]
+    return sum(event.device_time for event in events) / 1e3, len(events)
+
+
+def planted(size: int, rank: int, dtype: torch.dtype, noise: float = 1e-2) -> tuple[torch.Tensor, list[np.ndarray]]:
+    """Return a dense tensor that is made on the device, and its factors."""
+    rng = np.random.default_rng(0)
+    factors = [unit_factor(size, rank, rng) for _ in range(3)]
+    there = [torch.asarray(factor, device="cuda") for factor in factors]
+    weights = torch.asarray(1 + rng.random(rank), device="cuda")
+    tensor = torch.einsum("ir,jr,kr->ijk", there[0] * weights, *there[1:])
+    generator = torch.Generator(device="cuda").manual_seed(0)
+    level = noise * float(torch.linalg.vector_norm(tensor)) / size**1.5
+    for part in tensor:
+        part += level * torch.randn(part.shape, generator=generator, dtype=torch.float64, device="cuda")
+    return tensor.to(dtype), factors
+
+
+def row(name: str, tensor: Any, rank: int, factors: list[np.ndarray]) -> tuple[object, ...]:
+    """Return the name of a problem, its times, and the error of the fit with its prediction."""
+
+    def fit() -> codiag.Factorization:
+        return codiag.factorize(tensor, rank, seed=0)
+
+    total, (kernels, launches) = milliseconds(fit), in_kernels(fit)
+    result = fit()
+    error, predicted = codiag.factor_error(result, factors), float(np.mean(result.standard_errors))
+    stages = "; ".join(f"{stage.name} {1e3 * stage.seconds:.1f}" for stage in result.stages)
+    numbers = (f"{total:.1f}", f"{kernels:.1f}", f"{total - kernels:.1f}", launches, f"{error:.2e}", f"{predicted:.2e}")
+    return (name, *numbers, stages)
+
+
+def factorization() -> str:
+    """Factorize dense tensors on the device, complete and with missing entries, and the smallest on the host, too."""
+    rows = []
+    for size, rank in TENSORS:
+        for dtype in (torch.float64, torch.float32):
+            tensor, factors = planted(size, rank, dtype)
+            name = f"{size}^3, rank {rank}, {str(dtype).removeprefix('torch.')}"
+            rows.append(row(name, tensor, rank, factors))
+            if size == TENSORS[0][0] and dtype == torch.float64:
+                rows.append(row(f"{name}, on the host", tensor.cpu().numpy(), rank, factors))
+    tensor, factors = planted(200, 10, torch.float64)
+    generator = torch.Generator(device="cuda").manual_seed(1)
+    tensor[torch.rand(tensor.shape, generator=generator, device="cuda") < 0.5] = torch.nan
+    rows.append(row("200^3, rank 10, half missing", tensor, 10, factors))
+    headings = (
+        "problem",
+        "ms",
+        "in kernels",
+        "host and waiting",
+        "launches",
+        "factor error",
+        "predicted",
+        "stages, ms",
+    )
+    return (
+        f"## Factorization on an accelerator\n{torch.cuda.get_device_name()}, relative noise 0.01; median of nine "
+        "calls after two that warm up, the tensor on the device.\n\n" + table(headings, rows)
+    )
+
+
+def libraries() -> str:
+    """Factorize the same tensor as an array of each library."""
+    import cupy  # type: ignore[import-not-found]
+    import jax
+
+    jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]
+    rows = []
+    for size, rank in TENSORS[:2]:
+        tensor, _ = planted(size, rank, torch.float64)
+        entries = tensor.cpu().numpy()
+        arrays = {"torch": tensor, "CuPy": cupy.asarray(entries), "JAX": jax.numpy.asarray(entries)}
+        for name, array in arrays.items():
+            rows.append((f"{size}^3, rank {rank}", name, f"{milliseconds(lambda: codiag.factorize(array, rank)):.1f}"))  # noqa: B023
+    return "## Libraries on an accelerator\nThe same tensors in three libraries, float64.\n\n" + table(
+        ("problem", "library", "ms"), rows
+    )
+
+
+def stacks() -> str:
+    """Diagonalize stacks of matrices on the device."""
     rows = []
     for (label, noise), (name, make, orthogonal) in (
         (noise, kind)
@@ -56,41 +151,9 @@ def run() -> str:
     )
 
 
-def factorization(size: int = 1000, rank: int = 50, noise: float = 1e-2) -> str:
-    """Factorize a dense tensor that is made on the device and never leaves it."""
-    rows = []
-    rng = np.random.default_rng(0)
-    factors = [unit_factor(size, rank, rng) for _ in range(3)]
-    weights = 1 + rng.random(rank)
-    on_device = [torch.asarray(factor, device="cuda") for factor in factors]
-    scaled = on_device[0] * torch.asarray(weights, device="cuda")
-    for dtype in (torch.float64, torch.float32):
-        tensor = torch.einsum("ir,jr,kr->ijk", scaled, *on_device[1:])
-        generator = torch.Generator(device="cuda").manual_seed(0)
-        level = noise * float(torch.linalg.vector_norm(tensor)) / size**1.5
-        for part in tensor:
-            part += level * torch.randn(part.shape, generator=generator, dtype=torch.float64, device="cuda")
-        tensor = tensor.to(dtype)
-        fit = codiag.factorize(tensor, rank, seed=0)
-        seconds = milliseconds(lambda: codiag.factorize(tensor, rank, seed=0), repeats=3) / 1e3  # noqa: B023
-        error = codiag.factor_error(fit, factors)
-        rows.append(
-            (
-                f"{size}^3, rank {rank}, {str(dtype).removeprefix('torch.')}",
-                f"{seconds:.2f}",
-                f"{error:.3e}",
-                f"{np.mean(fit.standard_errors):.3e}",
-                "; ".join(f"{stage.name} {stage.seconds:.2f}" for stage in fit.stages),
-            )
-        )
-    headings = ("problem", "seconds", "factor error", "predicted", "stages, seconds (first call)")
-    return (
-        f"## Factorization on an accelerator\n{torch.cuda.get_device_name()}, relative noise {noise:g}; median of "
-        "three calls after three that warm up, the tensor on the device.\n\n" + table(headings, rows)
-    )
-
-
 if __name__ == "__main__":
-    for name, text in (("device factorization", factorization()), ("device", run())):
+    sections = {"device factorization": factorization, "device libraries": libraries, "device": stacks}
+    for name, section in sections.items():
+        text = section()
         keep(name, "python -m benchmarks.device", text)
         print(text, end="\n\n")

@@ -40,7 +40,15 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "_templates", "_figures", "extending/README.md", "gallery/*.ipynb", "gallery/*.py"]
+exclude_patterns = [
+    "_build",
+    "_templates",
+    "_figures",
+    "extending/README.md",
+    "theory/tables",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+]
 nitpicky = True
 show_warning_types = True
 suppress_warnings = ["config.cache"]  # functions in sphinx_gallery_conf

@@ -12,10 +12,16 @@ from codiag.reduction import reduce
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
 
 
-@pytest.fixture
-def accelerator(monkeypatch):
-    """Take arrays of another library for those of an accelerator; mixing them with NumPy's is an error."""
-    monkeypatch.setattr("codiag.reduction._reduction.on_host", lambda array: isinstance(array, np.ndarray))
+@pytest.fixture(params=["moved to the host", "left there"])
+def accelerator(request, monkeypatch):
+    """Take arrays of another library for those of an accelerator; mixing them with NumPy's is an error.
+
+    Small problems are solved by the host from the first to the last step, or as if they were large.
+    """
+    if request.param == "left there":
+        monkeypatch.setattr("codiag.result._solve.HOST_WORK", 0)
+    for room in ("reduction._reduction", "result._solve", "tensors._dense", "tensors._sums", "problem._budget"):
+        monkeypatch.setattr(f"codiag.{room}.on_host", lambda array: isinstance(array, np.ndarray))
 
 
 def planted(shape, rank, *, symmetric=False):
@@ -83,3 +89,30 @@ def test_cores_live_where_work_on_them_is_fastest(work, accelerator, monkeypatch
     tensor = DenseTensor(strict.asarray(planted((7, 8, 9), 3)[0]))
     reduction = reduce(codiag.Problem(tensor, 3), np.random.default_rng(0))
     assert isinstance(reduction.core.to_dense(), np.ndarray) == (work > 0)
+
+
+def test_rows_that_were_never_observed_stay_unknown(accelerator):
+    entries, _ = planted((7, 8, 9), 2)
+    entries[3] = np.nan
+    fit = codiag.factorize(strict.asarray(entries), 2, seed=0)
+    assert isinstance(fit.factors[0], type(strict.asarray(entries)))
+    assert np.isnan(np.asarray(fit.factors[0])).any(axis=1).tolist() == [row == 3 for row in range(7)]
+
+
+def test_weights_of_entries_beside_the_tensor_or_elsewhere(accelerator):
+    """Booleans and weights, in the library of the tensor and in NumPy."""
+    entries, _ = planted((7, 8, 9), 2)
+    weights = np.random.default_rng(3).integers(0, 3, entries.shape).astype(float)
+    fits = [
+        codiag.factorize(strict.asarray(entries), 2, observed=observed, seed=0).relative_error
+        for observed in (weights, strict.asarray(weights))
+    ]
+    assert fits[0] == pytest.approx(codiag.factorize(entries, 2, observed=weights, seed=0).relative_error, rel=1e-6)
+    assert fits[1] == fits[0]
+
+
+def test_components_may_be_subtracted_from_a_tensor_elsewhere():
+    entries, factors = planted((4, 5, 6), 2)
+    tensor, components = DenseTensor(strict.asarray(entries)), FactoredTensor(np.ones(2), factors)
+    expected = np.sum((entries - components.to_dense()) ** 2)
+    assert (tensor - components).squared_norm() == pytest.approx(expected)

@@ -146,12 +146,39 @@ def test_a_small_fit_that_outlasts_the_first_in_another_thread_restores_the_thre
         assert numbers(blas) == {3}
 
 
-def test_a_large_fit_has_its_threads_while_it_runs(blas):
-    with few_threads(1):
-        with few_threads(SMALL_PRODUCT + 1):
-            assert numbers(blas) == {3}
-        assert numbers(blas) == {1}
+@pytest.mark.parametrize(("n_multiplications", "expected"), [(1, 1), (1.5, 2), (2, 2), (2.1, 3), (100, 3), (1e300, 3)])
+def test_every_thread_has_enough_to_do(blas, n_multiplications, expected):
+    with few_threads(n_multiplications * SMALL_PRODUCT):
+        assert numbers(blas) == {expected}
     assert numbers(blas) == {3}
+
+
+def test_a_part_of_a_fit_has_its_own_limit(blas):
+    with few_threads(9 * SMALL_PRODUCT):
+        with few_threads(1):
+            assert numbers(blas) == {1}
+            with few_threads(2 * SMALL_PRODUCT):
+                assert numbers(blas) == {2}
+            assert numbers(blas) == {1}
+        assert numbers(blas) == {3}
+
+
+def test_a_large_fit_has_its_threads_beside_a_small_one(blas):
+    """The part of another Python thread that needs most decides."""
+    inside, done = Event(), Event()
+
+    def large():
+        with few_threads(9 * SMALL_PRODUCT):
+            inside.set()
+            done.wait(10)
+
+    with few_threads(1), ThreadPoolExecutor(1) as pool:
+        other = pool.submit(large)
+        inside.wait(10)
+        assert numbers(blas) == {3}
+        done.set()
+        other.result(10)
+        assert numbers(blas) == {1}
 
 
 @pytest.mark.parametrize("n_interrupted", [1, 2])

@@ -14,7 +14,7 @@ import codiag
 from codiag.least_squares import FIRST_DAMPING, LeastSquares, Limits, Outcome, minimize
 from codiag.methods import NLS, Auto
 from codiag.result import solve
-from codiag.search import End, is_enough, objectives_without, swapped
+from codiag.search import End, is_enough, objectives_without, removal_bounds, swapped
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import FactoredTensor
 from experiments.fitting import silent_fit
@@ -225,3 +225,45 @@ def test_doubt_is_kept_in_files(tmp_path):
     fit = silent_fit(np.random.default_rng(0).standard_normal((6, 6, 6)), 7, method=Auto(max_starts=2), seed=0)
     fit.save(tmp_path / "fit.npz")
     assert codiag.Factorization.load(tmp_path / "fit.npz").stages == fit.stages
+
+
+@pytest.mark.parametrize("shape", [(5, 6, 7), (4, 5, 4, 5)])
+@pytest.mark.parametrize("kind", ["free", "missing", "nonnegative"])
+def test_a_component_costs_at_least_its_bound(shape, kind):
+    """At a minimum, where the gradient vanishes; for orthogonal factors the bound is the cost itself."""
+    rng = np.random.default_rng(0)
+    planted = noisy_tensor(shape, 4, noise=0.05, seed=1)
+    options = {
+        "free": {},
+        "missing": {"observed": rng.random(shape) < 0.7},
+        "nonnegative": {"constraints": "nonnegative"},
+    }[kind]
+    problem = codiag.Problem(abs(planted.tensor) if kind == "nonnegative" else planted.tensor, 4, **options)
+    outcome = minimize(problem, FactoredTensor(planted.weights, planted.factors), Limits())
+    rises = objectives_without(problem, outcome.components) - outcome.objective
+    bounds = removal_bounds(problem, outcome.components)
+    assert np.all(bounds > 0)
+    assert np.all(bounds <= rises * (1 + 1e-6))
+
+
+def test_the_bound_of_orthogonal_components_is_their_cost():
+    rng = np.random.default_rng(0)
+    factors = [np.linalg.qr(rng.standard_normal((6, 3)))[0] for _ in range(3)]
+    weights = np.array([3.0, 2.0, 1.0])
+    components = FactoredTensor(weights, factors)
+    assert_allclose(removal_bounds(codiag.Problem(components.to_dense(), 3), components), weights**2 / 2)
+
+
+def test_columns_that_depend_on_others_have_no_bound():
+    """More components than dimensions, in all modes but one."""
+    rng = np.random.default_rng(0)
+    components = FactoredTensor(np.ones(5), [rng.standard_normal((size, 5)) for size in (3, 4, 6)])
+    assert np.all(removal_bounds(codiag.Problem(components.to_dense(), 5), components) == 0)
+
+
+def test_the_cost_of_components_that_stand_out_takes_no_steps(monkeypatch):
+    planted = noisy_tensor((9, 9, 9), 3, noise=0.01, seed=0)
+    problem = codiag.Problem(planted.tensor, 3)
+    end = End(problem, minimize(problem, FactoredTensor(planted.weights, planted.factors), Limits()))
+    monkeypatch.setattr("codiag.search._end.objectives_without", None)
+    assert end.weak == []

@@ -32,7 +32,9 @@ def array_namespace(*arrays: Array) -> Any:
 def like(values: np.ndarray, reference: Array) -> Array:
     """Copy host values to the library, the device and the precision of the reference."""
     xp = array_namespace(reference)
-    return xp.asarray(np.array(values), dtype=reference.dtype, device=device(reference))
+    is_single = values.dtype == np.float64 and reference.dtype == xp.float32
+    rounded = values.astype(np.float32) if is_single else np.array(values)  # torch takes milliseconds to round
+    return xp.asarray(rounded, dtype=reference.dtype, device=device(reference))
 
 
 def moved(array: Array, reference: Array) -> Array:

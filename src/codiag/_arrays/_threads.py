@@ -1,14 +1,15 @@
 """Threads of linear algebra (BLAS) and of Python.
 
 A BLAS library divides every product among its threads, even products so small that the threads mostly wait for each
-other. While small fits run, BLAS is therefore limited to one thread. The limit is a setting of the whole process, so
-that fits in several Python threads share it: the first small fit sets it, the last one restores the number of threads
-that was set before, and a large fit lifts it while it runs. Products of the caller's own threads also run on one core
-while a small fit runs beside them.
+other. While a fit runs, BLAS is therefore limited to as many threads as have enough to do. The limit is a setting of
+the whole process, so that fits in several Python threads share it: it is that of the fit which needs most, and the last
+fit restores the number of threads that was set before. A part of a fit may have a limit of its own, which replaces that
+of the whole. Products of the caller's own threads are also limited while a fit runs beside them.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -20,20 +21,21 @@ from typing import Any, TypeVar
 from threadpoolctl import ThreadpoolController, threadpool_info
 
 SMALL_PRODUCT = 2**22
-"""Multiplications in the largest product of a small fit, at most. Measured with OpenBLAS: a second thread gains nothing
-up to 2^18, a factor of 1.1 to 1.3 at twice the work up to 2^22, and 1.5 or more from 2^23 on."""
+"""Multiplications in the largest product of a fit for each thread, at least. Measured with OpenBLAS: a second thread
+gains nothing up to 2^18, a factor of 1.1 to 1.3 at twice the work up to 2^22, and 1.5 or more from 2^23 on."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 class ThreadLimit:
-    """A limit of one BLAS thread that holds while small fits run, and no large ones."""
+    """A limit of the number of BLAS threads that holds while fits run."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._is_small: dict[object, bool] = {}
+        self._needed: dict[object, tuple[int, int]] = {}  # the Python thread of a fit, and the BLAS threads it needs
         self._limiter: Any = None
+        self._limit: int | None = None
 
     @cached_property
     def _libraries(self) -> Any:
@@ -42,27 +44,30 @@ class ThreadLimit:
 
     @contextmanager
     def around(self, n_multiplications: float) -> Iterator[None]:
-        """Run a fit whose largest product has this many multiplications, on one BLAS thread if it is small."""
+        """Run a fit, or a part of one, whose largest product has this many multiplications."""
         fit = object()
+        n_threads = math.ceil(min(max(n_multiplications / SMALL_PRODUCT, 1), 2**16))
         try:
             with self._lock:
-                self._is_small[fit] = n_multiplications <= SMALL_PRODUCT
+                self._needed[fit] = threading.get_ident(), n_threads
                 self._update()
             yield
         finally:
             with self._lock:
-                self._is_small.pop(fit, None)
+                self._needed.pop(fit, None)
                 self._update()
 
     def _update(self) -> None:
-        needed = bool(self._is_small) and all(self._is_small.values())
-        if needed and self._limiter is None:
-            self._limiter = self._libraries.limit(limits=1, user_api="blas")
-        elif not needed and self._limiter is not None:
+        innermost = dict(self._needed.values())
+        limit = max(innermost.values()) if innermost else None
+        if limit == self._limit:
+            return
+        if self._limiter is not None:
             self._limiter.restore_original_limits()
             self._limiter = None
-        else:
-            return
+        if limit is not None and limit < min((each.num_threads for each in self._libraries.lib_controllers), default=0):
+            self._limiter = self._libraries.limit(limits=limit, user_api="blas")
+        self._limit = limit
         # The last fit may run in another thread than the first. Recent versions of threadpoolctl let only the thread
         # that set a number change it again, until that thread gives up this right.
         for library in self._libraries.lib_controllers:

@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 from array_api_compat import device
 
-from codiag._arrays import Array, array_namespace, identity, like, on_host, to_host
+from codiag._arrays import Array, array_namespace, identity, like, moved, on_host, to_host
 from codiag.least_squares._components import product_without
 from codiag.least_squares._layout import Layout
 from codiag.least_squares._tolerances import ROUNDING, TINY
@@ -294,14 +294,16 @@ class SecondDerivative(_Unrestricted):
     def __init__(self, curvature: CurvatureLike, residual: Tensor) -> None:
         self._base = curvature
         self.point, self.layout, self.scales = curvature.point, curvature.layout, curvature.scales
-        factors, order = self.layout.expanded(self.point), residual.order
-        xp = array_namespace(self.point)
+        order, reference = residual.order, residual.reference  # the residual may be elsewhere
+        factors = [moved(factor, reference) for factor in self.layout.expanded(self.point)]
+        xp = array_namespace(reference)
         self._terms = []
         for m in range(order):
             for n in range(m):
                 others = [mode for mode in range(order) if mode not in (m, n)]
                 directions = (xp.matrix_transpose(factors[mode]) for mode in others)
-                self._terms.append((m, n, residual.permute((m, n, *others)).project(*directions)))
+                matrices = residual.permute((m, n, *others)).project(*directions)
+                self._terms.append((m, n, moved(matrices, self.point)))
 
     def product(self, move: Array) -> Array:
         moves = self.layout.expanded(move)

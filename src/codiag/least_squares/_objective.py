@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, double, like, moved
+from codiag._arrays import Array, array_namespace, double, epsilon, like, moved
 from codiag.constraints import Constraint, ridge_strengths, solve_rows
 from codiag.least_squares._components import (
     hadamard_gram,
@@ -143,23 +143,32 @@ class LeastSquares:
         return max(self.squared_norm - 2 * float(array_namespace(terms).sum(terms)) + model.squared_norm(), 0.0)
 
     def is_far(self, squared_distance: float) -> bool:
-        """Return whether a difference of squared norms gives this squared distance to the tolerance."""
-        is_double = self.tensor.reference.dtype == array_namespace(self.tensor.reference).float64
-        return is_double and TOLERANCE * squared_distance > ROUNDING * self.squared_norm
+        """Return whether so large a squared distance is known to the tolerance without subtracting entries exactly.
+
+        In double precision a difference of squared norms gives it. In single precision entries are subtracted, but
+        rounded, if the squares of their rounding errors are below the tolerance.
+        """
+        if self._is_double:
+            return TOLERANCE * squared_distance > ROUNDING * self.squared_norm
+        return TOLERANCE * squared_distance > epsilon(self.tensor.reference) ** 2 * self.squared_norm
+
+    @cached_property
+    def _is_double(self) -> bool:
+        return bool(self.tensor.reference.dtype == array_namespace(self.tensor.reference).float64)
 
     def value_and_gradient(self, point: Array, *, far: bool = False) -> tuple[float, Array]:
         """Return the objective and its gradient, in one pass over the tensor or over its observed entries.
 
-        With `far`, entries are not subtracted one by one: see `is_far`.
+        With `far`, entries are not subtracted exactly: see `is_far`.
         """
         layout = self.layout
-        if self.entries is None and far:
+        if self.entries is None and far and self._is_double:
             products = self.tensor.read(self.products(point))[0]
             return self.distance_from(point, products) / 2 + self._ridge(point), self.gradient_from(point, products)
         if self.entries is None:
-            model = layout.components(point)
-            sums = self.products(point), SquaredDistance(model.weights, model.factors)
-            products, distance = self.tensor.read(*sums)
+            model, products = layout.components(point), self.products(point)
+            factors = products.factors if far and layout.signs is None else model.factors  # rounded, and there already
+            products, distance = self.tensor.read(products, SquaredDistance(model.weights, factors, far))
             return distance / 2 + self._ridge(point), self.gradient_from(point, products)
         distance, gradients = self.entries.distance_and_slopes(layout.expanded(point))
         if layout.signs is None:
@@ -233,7 +242,9 @@ class LeastSquares:
         """Return the tensor minus components, times the weights of entries; zero at missing entries."""
         if self.entries is not None:
             return self.entries.residual(components)
-        return DenseTensor.of(self.tensor.to_dense() - components.to_dense(), symmetric=self.tensor.symmetric)
+        entries = self.tensor.to_dense()
+        there = components.changed(lambda factor, _: moved(factor, entries), moved(components.weights, entries))
+        return DenseTensor.of(entries - there.to_dense(), symmetric=self.tensor.symmetric)
 
     @cached_property
     def supports_steps(self) -> bool:
@@ -328,7 +339,8 @@ class LeastSquares:
     def _equations(self, factors: Sequence[Array], mode: int) -> tuple[Array, Array]:
         """Return the normal equations of the factor of a mode: one Gram matrix for all rows, or one for each."""
         if self.entries is None:
-            return hadamard_gram(factors, [mode]), self.tensor.mttkrp(factors, mode)
+            there = [moved(factor, self.tensor.reference) for factor in factors]
+            return hadamard_gram(factors, [mode]), moved(self.tensor.mttkrp(there, mode), factors[0])
         return self.entries.row_grams(factors, mode), self.entries.row_products(factors, mode)
 
     def sweep(self, factors: Sequence[Array], *, unit: bool) -> FactoredTensor:

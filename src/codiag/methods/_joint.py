@@ -15,6 +15,7 @@ from codiag._arrays import Array, like, to_host
 from codiag._checks import as_flag, as_number, as_real_array
 from codiag.diagonalize import UWEDGE, Diagonalization, Diagonalizer, OrthogonalNewton, TwoSided, check_method
 from codiag.least_squares import best_rank_one, unit_components, with_best_weights
+from codiag.methods._directions import FLOOR, best_metric, directions_of, symmetric_model, two_sided_model
 from codiag.methods._method import Method
 from codiag.problem import Estimate, Log, Problem
 from codiag.reduction import Reduction, reduce, uncompressed, whiten, whitened
@@ -50,7 +51,14 @@ def orthonormal_directions(rng: np.random.Generator, n: int, sizes: Sequence[int
 DRAW = {"random": random_directions, "orthonormal": orthonormal_directions}
 """Distributions of directions, by name."""
 
-PLUG_IN = {True: "factors", False: None, None: None, "factors": "factors", "inverse": "inverse"}
+PLUG_IN = {
+    True: "factors",
+    False: None,
+    None: None,
+    "factors": "factors",
+    "inverse": "inverse",
+    "optimal": "optimal directions",
+}
 """Plug-in directions, by the value of the option."""
 
 FREE_RESIDUAL, FREE_GAIN = 0.03, 8
@@ -80,7 +88,7 @@ class JointMethod(Method):
         as_flag("compress", self.compress)
         _check_directions(self.directions)
         if not isinstance(self.plug_in, bool | str | None) or self.plug_in not in PLUG_IN:
-            raise ValueError(f"plug_in must be True, False, 'factors' or 'inverse'; got {self.plug_in!r}")
+            raise ValueError(f"plug_in must be True, False, 'factors', 'inverse' or 'optimal'; got {self.plug_in!r}")
         if self.diagonalizer is not None and check_method(self.diagonalizer).orthogonal != self.orthogonal:
             kind = "orthonormal" if self.orthogonal else "free"
             raise ValueError(
@@ -93,6 +101,8 @@ class JointMethod(Method):
 
     def refusal(self, problem: Problem) -> str | None:
         together = not self.orthogonal  # a mode has no more orthonormal columns than its size
+        if self.plug_in == "optimal" and problem.tensor.order > 3:
+            return "tensor must be of order 3 for plug_in='optimal', since one mode is projected; use plug_in=True"
         return super().refusal(problem) or roles_refusal(problem, type(self).__name__, together=together)
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
@@ -161,8 +171,10 @@ class JointMethod(Method):
         return fit
 
     def _plug_in_directions(self, components: FactoredTensor, roles: Roles) -> list[Array]:
-        """Return the plug-in directions, one for each component."""
+        """Return the plug-in directions, one for each component, or as many as the mode is large if optimal."""
         xp = array_namespace(components.weights)
+        if self.plug_in == "optimal":
+            return [like(self._optimal_directions(components, roles), components.weights)]
         rows = []
         for mode in roles.others:
             factor = components.factors[mode]
@@ -171,6 +183,18 @@ class JointMethod(Method):
                 factor = factor / xp.linalg.vector_norm(factor, axis=0)
             rows.append(xp.matrix_transpose(factor))
         return rows
+
+    def _optimal_directions(self, components: FactoredTensor, roles: Roles) -> np.ndarray:
+        """Return the directions of least expected error for the estimated factors; isotropic ones if orthogonal."""
+        weights, *factors = (to_host(part).astype(np.float64) for part in (components.weights, *components.factors))
+        third = factors[roles.others[0]]
+        if self.orthogonal:
+            return np.eye(third.shape[0])
+        if components.symmetric:
+            model = symmetric_model(third, weights, symmetric_noise=True)
+        else:
+            model = two_sided_model(factors[roles.rows[0]], factors[roles.columns[0]], third * weights)
+        return directions_of(best_metric(model, floor=FLOOR))
 
     @abstractmethod
     def _default(self, symmetric: bool) -> Diagonalizer:
@@ -197,8 +221,8 @@ class OJD(JointMethod):
 
     Parameters
     ----------
-    plug_in : {True, False, "factors", "inverse"}
-        Whether to project again, as for `NOJD`.
+    plug_in : {True, False, "factors", "inverse", "optimal"}
+        Whether to project again, as for `NOJD`. Optimal directions of orthogonal factors are an orthonormal basis.
     directions : {"random", "orthonormal"} or array of shape (n, d)
         The directions along which the tensor is projected, as for `NOJD`.
     n_projections : int, optional
@@ -278,9 +302,10 @@ class NOJD(JointMethod):
 
     Parameters
     ----------
-    plug_in : {True, False, "factors", "inverse"}
-        Whether to project again, along the estimated factors (True) or along the inverse factors, as in the text of the
-        paper.
+    plug_in : {True, False, "factors", "inverse", "optimal"}
+        Whether to project again: along the estimated factors (True), along the inverse factors, as in the text of the
+        paper, or along the directions that have the least expected error for the estimated factors
+        (`codiag.theory.optimal_directions`; tensors of order 3).
     directions : {"random", "orthonormal"} or array of shape (n, d)
         The directions along which the tensor is projected: uniform on the sphere, as in the paper; from a random
         orthonormal basis, which is best; or given directions.

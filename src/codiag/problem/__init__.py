@@ -5,6 +5,7 @@ from codiag.problem._budget import (
     LEAST_SECONDS,
     Budget,
     interrupts_end_searches,
+    largest_product,
     n_affordable_starts,
     step_seconds,
     terms_seconds,

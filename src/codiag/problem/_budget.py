@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from codiag._arrays import on_host
 from codiag.problem._problem import Problem
 
 STEP_SECONDS = 3e-4
@@ -107,6 +108,14 @@ def step_seconds(problem: Problem) -> float:
     rank = problem.rank
     solve = 4 * SOLVE_PRODUCTS * rank**2 * sum(min(size, rank) for size in problem.tensor.shape)
     return STEP_SECONDS + (6.0 * problem.tensor.n_stored * rank + solve) / FLOPS_PER_SECOND
+
+
+def largest_product(problem: Problem) -> float:
+    """Return the multiplications in the largest product that the host computes in a step, for `few_threads`."""
+    rank, tensor = problem.rank, problem.tensor
+    if on_host(tensor.reference):
+        return float(rank) * math.prod(tensor.shape)
+    return float(rank) ** 2 * sum(tensor.shape)
 
 
 def terms_seconds(problem: Problem) -> float:

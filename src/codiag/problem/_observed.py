@@ -62,12 +62,12 @@ def after_first_look(raw: Any, rank: object, symmetric: object) -> tuple[Any, An
 def _without_nan(raw: Array, observed: Any) -> tuple[Array, Any]:
     if is_dask_array(raw):
         return in_chunks_without_missing(raw, observed)
-    known = np.isnan(to_host(raw))
-    np.logical_not(known, out=known)
-    return (raw, observed) if known.all() else (_zeroed(raw, known), _both(observed, known))
+    xp = array_namespace(raw)
+    known = ~xp.isnan(raw)
+    return (raw, observed) if bool(xp.all(known)) else (_zeroed(raw, known), _both(observed, known))
 
 
-def _zeroed(raw: Array, known: np.ndarray) -> Array:
+def _zeroed(raw: Array, known: Array) -> Array:
     """Return a copy with zeros for entries that are not known; it takes as much memory as the data."""
     if is_numpy_array(raw):
         copy = np.array(raw)
@@ -77,12 +77,12 @@ def _zeroed(raw: Array, known: np.ndarray) -> Array:
     return xp.where(xp.asarray(known, device=device(raw)), raw, xp.zeros_like(raw))
 
 
-def _both(observed: Any, known: np.ndarray) -> np.ndarray:
+def _both(observed: Any, known: Array) -> Array:
     """Return the given weights, with zeros for entries that are not known."""
     if observed is None:
         return known
     given = to_host(observed)
-    return np.where(known, given, 0) if given.shape == known.shape else given
+    return np.where(to_host(known), given, 0) if given.shape == known.shape else given
 
 
 def in_chunks_without_missing(raw: Array, observed: Any) -> tuple[Array, Any]:

@@ -176,7 +176,7 @@ class Problem(FormerAttributes):
             "data": ObservedTensor(checked, weights, symmetry),
             "loss": scatter,
         }
-        if weights is not None and not is_dask_array(weights) and not np.any(to_host(weights)):
+        if weights is not None and not is_dask_array(weights) and not _has_any(weights):
             raise ValueError("observed must be finite, not negative, and not all zero")
         self.__dict__.update(checked_fields)
         check_loss(scatter, self.data, self.constraints)
@@ -402,6 +402,28 @@ class Problem(FormerAttributes):
             constraints = tuple(None if constraint is None else constraint.scaled(factor) for constraint in constraints)
         data = ObservedTensor(self.tensor * scale, self.observed, self.symmetric)
         return self._with(constraints=constraints, data=data)
+
+    def on_host(self) -> Problem:
+        """Return the problem with its arrays in the memory of the CPU.
+
+        Returns
+        -------
+        Problem
+            This one if its tensor is there.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> problem = codiag.Problem(np.ones((3, 4, 5)), 1)
+        >>> problem.on_host() is problem
+        True
+        """
+        near = self.tensor.on_host()
+        if near is self.tensor:
+            return self
+        weights, moment = (None if array is None else to_host(array) for array in (self.observed, self.second_moment))
+        return self._with(data=ObservedTensor(near, weights, self.symmetric), second_moment=moment)
 
     def in_double_precision(self) -> Problem:
         """Return the problem in double precision, if entries have weights or factors have constraints.
@@ -702,12 +724,20 @@ def _checked_data(tensor: Any, rank: Any, observed: Any, symmetric: Any) -> tupl
     tensor, observed = without_missing(tensor, observed)
     if observed is None:
         tensor, observed = after_first_look(tensor, rank, symmetric)
-    if not has_weights and isinstance(observed, np.ndarray) and not observed.any():
-        raise ValueError(f"tensor must have entries that are numbers; all {observed.size} are NaN or masked")
+    if not has_weights and observed is not None and not is_dask_array(observed) and not _has_any(observed):
+        raise ValueError(
+            f"tensor must have entries that are numbers; all {math.prod(observed.shape)} are NaN or masked"
+        )
     checked, weights, symmetry = _with_symmetry(tensor, observed, symmetric)
     if not checked.is_validated:
         checked.check()
     return checked, weights, symmetry
+
+
+def _has_any(observed: Array) -> bool:
+    """Return whether an entry has a weight other than zero."""
+    xp = array_namespace(observed)
+    return bool(xp.any(observed))
 
 
 def _with_symmetry(tensor: Any, observed: Any, raw: Any) -> tuple[Tensor, Array | None, Symmetry]:

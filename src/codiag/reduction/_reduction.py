@@ -38,6 +38,9 @@ HOST_WORK = 2**24
 six times as many operations, some milliseconds on the host; launching the hundred small kernels of a step takes as
 long."""
 
+HOME_WORK = 2**21
+"""Rows of all factors times the squared rank up to which components of a tensor on an accelerator are on the host. A step
+multiplies all rows by a dozen k x k matrices, about a millisecond at this size, as launching its kernels takes."""
 
 SMALL = 10**4
 """Entries below which a step on all of them takes no longer than one on a core."""
@@ -60,7 +63,8 @@ class Reduction:
     bases : tuple of arrays of shape (d_m, k_m), or None
         Orthonormal columns; None if the mode was small enough. Equal in all modes if symmetric.
     home : array
-        Empty, in double precision, in the library and on the device of the tensor; the core may be on the host.
+        Empty, in double precision: where components of the whole tensor are, as `home_of` says. The core may be
+        elsewhere.
     dense : DenseTensor, optional
         The whole tensor in double precision, if it is small enough to work on.
     sides : Sides, optional
@@ -76,7 +80,7 @@ class Reduction:
     @classmethod
     def identity(cls, problem: Problem) -> Reduction:
         """Return the problem as it is."""
-        return cls(problem, (None,) * problem.tensor.order, double(problem.tensor.reference))
+        return cls(problem, (None,) * problem.tensor.order, home_of(problem))
 
     @property
     def core(self) -> DenseTensor:
@@ -169,7 +173,7 @@ def uncompressed(problem: Problem) -> Reduction:
     """Return the tensor as its own core, in double precision."""
     tensor = problem.tensor
     core = _as_core(tensor, problem.rank)
-    return Reduction(problem.with_tensor(core), (None,) * tensor.order, double(tensor.reference), core)
+    return Reduction(problem.with_tensor(core), (None,) * tensor.order, home_of(problem), core)
 
 
 def _reduced(
@@ -177,11 +181,11 @@ def _reduced(
 ) -> Reduction:
     if max(tensor.shape) <= rank or (including is not None and not is_large(tensor.shape)):
         core = _as_core(tensor, rank)
-        return Reduction(problem.with_tensor(core), (None,) * tensor.order, double(tensor.reference), core)
+        return Reduction(problem.with_tensor(core), (None,) * tensor.order, home_of(problem), core)
     if not is_large(tensor.shape):
         dense = _as_core(tensor, rank)
         reduction = compressed(problem, dense, _dominant_bases(dense, rank))
-        return replace(reduction, home=double(tensor.reference), dense=dense)
+        return replace(reduction, home=home_of(problem), dense=dense)
     outer = _sketched_bases(tensor, rank, rng)
     if including is not None:
         outer = _widened(outer, including, tensor)
@@ -210,7 +214,7 @@ def with_sides(problem: Problem, tensor: Tensor, bases: tuple[Array | None, ...]
     if bases[0] is not None:
         entries = core.compress(double(bases[0]), *[None] * (tensor.order - 1)).to_dense()
         core = DenseTensor.of(entries, symmetric=tensor.symmetric)
-    return Reduction(problem.with_tensor(_as_core(core, max(core.shape))), bases, double(tensor.reference), sides=sides)
+    return Reduction(problem.with_tensor(_as_core(core, max(core.shape))), bases, home_of(problem), sides=sides)
 
 
 def _widened(bases: Sequence[Array | None], factors: Sequence[Array], tensor: Tensor) -> tuple[Array | None, ...]:
@@ -238,7 +242,17 @@ def range_bases(problem: Problem, rng: np.random.Generator) -> list[Array]:
 def compressed(problem: Problem, tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
     """Return the tensor in the coordinates of bases."""
     core = tensor.compress(*bases)
-    return Reduction(problem.with_tensor(_as_core(core, max(core.shape))), bases, double(tensor.reference))
+    return Reduction(problem.with_tensor(_as_core(core, max(core.shape))), bases, home_of(problem))
+
+
+def home_of(problem: Problem) -> Array:
+    """Return an empty array where components of the whole tensor are: on the host, unless they are large.
+
+    Equations for steps are many small operations, for which an accelerator takes longer than the host.
+    """
+    exact = double(problem.tensor.reference)
+    is_far = not on_host(exact) and problem.rank**2 * sum(problem.tensor.shape) <= HOME_WORK
+    return np.zeros(0) if is_far else exact
 
 
 def _as_core(tensor: Tensor, rank: int) -> DenseTensor:
@@ -340,7 +354,7 @@ def _in_turns(problem: Problem, tensor: Tensor, rank: int, known: Sequence[Array
     if tensor.symmetric:
         return compressed(problem, tensor, tuple(bases))
     core = opened.compress(*(basis if mode == last else None for mode, basis in enumerate(bases)))
-    return Reduction(problem.with_tensor(_as_core(core, rank)), tuple(bases), double(tensor.reference))
+    return Reduction(problem.with_tensor(_as_core(core, rank)), tuple(bases), home_of(problem))
 
 
 def reduce_listed(problem: Problem, rng: np.random.Generator) -> Reduction:

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, epsilon, few_threads, largest_signs, like, moved, to_host
+from codiag._arrays import Array, array_namespace, epsilon, few_threads, largest_signs, like, moved, on_host, to_host
 from codiag._checks import UndeterminedError, as_generator
 from codiag.constraints import Constraint
 from codiag.least_squares import CANCELLING, LeastSquares, noise_excess, unit_components
 from codiag.methods import Method, fit_or_refuse
-from codiag.problem import Estimate, Problem
+from codiag.problem import Estimate, Problem, largest_product
+from codiag.reduction import HOST_WORK
 from codiag.result._factorization import Factorization
 from codiag.result._scored import deviance_of, excess_of, linearized, relative_error_of
 from codiag.tensors import FactoredTensor, Tensor, is_large, sketch_width
@@ -25,7 +26,9 @@ MOST_EMPTY_BYTES = 2**30
 
 def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
     """Run `factorize` without issuing warnings; `complaint_about` returns the text of the warning."""
-    with few_threads(float(problem.rank) * math.prod(problem.tensor.shape)):
+    if _is_faster_on_host(problem, method):
+        return _in_library_of(solve(problem.on_host(), method, seed), problem)
+    with few_threads(largest_product(problem)):
         rng = as_generator(seed, apart=True)
         keeps_rows = method.has_per_index_options or problem.required_features
         smaller, rows = (problem, None) if keeps_rows else _without_empty_rows(problem)
@@ -42,6 +45,27 @@ def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
             )
         fit = as_factorization(estimate, smaller)
         return fit if rows is None else _with_empty_rows(fit, rows, problem)
+
+
+def _is_faster_on_host(problem: Problem, method: Method) -> bool:
+    """Return whether a problem on an accelerator is so small that the host solves it faster, copies included."""
+    if on_host(problem.tensor.reference) or method.has_per_index_options or problem.loss is not None:
+        return False
+    has_arrays = any(rule is not None and rule.is_fixed for rule in problem.constraints or ())
+    is_stored = problem.tensor.holds_entries and not is_large(problem.tensor.shape)
+    return is_stored and not has_arrays and math.prod(problem.tensor.shape) * problem.rank <= HOST_WORK
+
+
+def _in_library_of(fit: Factorization, problem: Problem) -> Factorization:
+    """Return a fit that the host has computed in the library and on the device of the tensor."""
+    reference = problem.tensor.reference
+    return replace(
+        fit,
+        weights=moved(fit.weights, reference),
+        factors=tuple(moved(factor, reference) for factor in fit.factors),
+        problem=problem if problem.required_features else None,
+        data=_kept(problem),
+    )
 
 
 def safe_scale(problem: Problem) -> float:
@@ -284,10 +308,7 @@ def congruences(fit: Factorization) -> np.ndarray:
 
 def cancelling_pairs(weights: np.ndarray, cosines: np.ndarray) -> tuple[tuple[int, int, float], ...]:
     """Return the pairs of components whose sum holds next to nothing of their energy, with their congruence."""
-    pairs = []
-    for i, j in zip(*np.triu_indices(weights.size, 1), strict=True):
-        apart = weights[i] ** 2 + weights[j] ** 2
-        together = apart + 2 * cosines[i, j] * weights[i] * weights[j]
-        if apart > 0 and together <= DEGENERATE * apart:
-            pairs.append((int(i), int(j), float(cosines[i, j])))
-    return tuple(pairs)
+    apart = weights[:, None] ** 2 + weights**2
+    together = apart + 2 * cosines * np.outer(weights, weights)
+    cancels = np.triu((apart > 0) & (together <= DEGENERATE * apart), 1)
+    return tuple((int(i), int(j), float(cosines[i, j])) for i, j in zip(*np.nonzero(cancels), strict=True))

@@ -7,4 +7,4 @@ from codiag.search._loop import Monitor, Search, Watch, explore, is_enough, loca
 from codiag.search._saddles import leave_saddles, lowest_curvature
 from codiag.search._surplus import regrown
 from codiag.search._swaps import swapped
-from codiag.search._worth import objectives_without
+from codiag.search._worth import objectives_without, removal_bounds

@@ -22,7 +22,7 @@ from codiag.least_squares import (
 )
 from codiag.problem import Problem, most_components
 from codiag.reduction import is_small
-from codiag.search._worth import objectives_without
+from codiag.search._worth import objectives_without, removal_bounds
 from codiag.tensors import FactoredTensor, Tensor, is_large
 
 DOUBTFUL = 4
@@ -126,11 +126,18 @@ class End:
 
     @cached_property
     def worths(self) -> np.ndarray:
-        """Worth of each component, relative to the largest term of noise, or else to the strongest of the residual."""
-        predicted = objectives_without(self.problem, self.outcome.components)
+        """Worth of each component, relative to the largest term of noise, or else to the strongest of the residual.
+
+        That of components which clearly stand out is a lower bound.
+        """
         distance = 2 * self.objective + self._outside
         term = largest_noise_term(self.whole or self.problem, distance) or float(self.terms[0].weights[0]) ** 2 + TINY
-        return 2 * (predicted - self.objective) / term
+        worths = 2 * removal_bounds(self.problem, self.outcome.components) / term
+        doubtful = np.flatnonzero(~(worths > DOUBTFUL**2))
+        if doubtful.size > 0:
+            predicted = objectives_without(self.problem, self.outcome.components, doubtful.tolist())
+            worths[doubtful] = 2 * (predicted[doubtful] - self.objective) / term
+        return worths
 
     @cached_property
     def weak(self) -> list[int]:

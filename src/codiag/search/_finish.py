@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from codiag._arrays import Array, Extrapolation, array_namespace
+from codiag._arrays import Array, Extrapolation, array_namespace, few_threads
 from codiag.constraints import Ridge
 from codiag.least_squares import (
     BRIEF,
@@ -21,13 +21,13 @@ from codiag.least_squares import (
     relative_size,
     steps_for,
 )
-from codiag.problem import LEAST_SECONDS, Estimate, Log, Problem, step_seconds
+from codiag.problem import LEAST_SECONDS, Estimate, Log, Problem, largest_product, step_seconds
 from codiag.reduction import Reduction
 from codiag.search._end import End
 from codiag.search._finish_large import MOST_WORK, finish_large
 from codiag.search._saddles import leave_saddles
 from codiag.search._swaps import swapped
-from codiag.tensors import Tensor
+from codiag.tensors import FactoredTensor, Tensor
 
 RIDGE_SHARES = (1e-3, 1e-4, 1e-5, 1e-6)
 """Costs of the ridges, relative to the objective, on the path for components that run off. The first one may lose
@@ -47,9 +47,14 @@ def finish(problem: Problem, space: Reduction, end: End, limits: Limits, log: Lo
     components = space.to_tensor(outcome.components)
     if limits.is_stopped:
         return Estimate(components, log.stages, outcome.converged)
-    if space.dense is None:
-        return finish_large(problem, components, space.sides, limits, log)
-    whole = space.uncompressed()
+    with few_threads(largest_product(problem)):
+        if space.dense is None:
+            return finish_large(problem, components, space.sides, limits, log)
+        return _polished(space.uncompressed(), components, limits, log, max_swaps)
+
+
+def _polished(whole: Reduction, components: FactoredTensor, limits: Limits, log: Log, max_swaps: int) -> Estimate:
+    """Minimize on a whole tensor that is small, from a minimum on its core."""
     n_sweeps = min(limits.max_sweeps, max(BRIEF_SWEEPS, _affordable(whole.problem)))
     unwatched = replace(limits, watch=None, max_sweeps=n_sweeps)
     start = Outcome(whole.to_core(components), math.inf, 0, False)

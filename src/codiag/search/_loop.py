@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from codiag._arrays import few_threads
 from codiag.least_squares import (
     BRIEF_STEP,
     BRIEF_SWEEPS,
@@ -24,7 +25,7 @@ from codiag.least_squares import (
     are_cancelling,
     minimize,
 )
-from codiag.problem import INTERRUPTED, Budget, Estimate, Log, Problem
+from codiag.problem import INTERRUPTED, Budget, Estimate, Log, Problem, largest_product
 from codiag.reduction import Reduction, is_small, reduce, uncompressed
 from codiag.search._end import MEETINGS, End, lowest, n_meetings
 from codiag.search._finish import finish, step_flops
@@ -74,7 +75,8 @@ class Search:
             return scored(self, problem, rng)
         run = _Run(self, problem, rng)
         try:
-            return run.solve()
+            with few_threads(largest_product(run.space.problem)):
+                return run.solve()
         except KeyboardInterrupt:
             best = run.interrupted()
             if best is None:
@@ -122,9 +124,9 @@ class _Run:
         self._starts = default_starts(problem) if search.starts is None else search.starts
         included = next((start.factors for start in self._starts if start.factors is not None), None)
         is_whole = is_small(problem.tensor.shape) and not problem.required_features
-        self._space = uncompressed(problem) if is_whole else reduce(problem, rng, including=included)
+        self.space = uncompressed(problem) if is_whole else reduce(problem, rng, including=included)
         self._watch = Watch(search.monitor, problem)
-        self._watch.space = self._space
+        self._watch.space = self.space
         watch = None if search.monitor is None else self._watch
         self._limits = replace(search.limits, watch=watch, budget=self._budget)
         self._ends: list[End] = []
@@ -132,8 +134,8 @@ class _Run:
 
     def solve(self) -> Estimate:
         """Take starts in turn until their ends are enough, and finish the lowest end."""
-        if not self._space.is_complete:
-            share = self._space.problem.data.squared_norm / self._problem.data.squared_norm
+        if not self.space.is_complete:
+            share = self.space.problem.data.squared_norm / self._problem.data.squared_norm
             self._log.add("compress", 0, math.sqrt(max(1 - share, 0.0)))
         for components in self._components():
             self._ends.append(self._end(components, 0 if self._swaps_last else self._search.max_swaps))
@@ -173,25 +175,25 @@ class _Run:
         for start in self._starts:
             if not start.on_core:
                 self._uncompress()
-            for components in start.generate(self._space.problem, self._rng, self._log):
+            for components in start.generate(self.space.problem, self._rng, self._log):
                 if getattr(components, "rank", None) != self._problem.rank:
                     wanted = f"a codiag.tensors.FactoredTensor of rank {self._problem.rank}"
                     raise TypeError(f"{type(start).__name__}.generate must yield {wanted}; got {components!r}")
-                yield components if start.factors is None else self._space.to_core(components)
+                yield components if start.factors is None else self.space.to_core(components)
 
     def _uncompress(self) -> None:
         """Continue on the whole tensor if it is small enough, from the lowest end so far."""
-        whole = self._space.uncompressed()
-        if whole is self._space:
+        whole = self.space.uncompressed()
+        if whole is self.space:
             return
         lowest_end = lowest(self._ends) if self._ends else None
-        before, self._space, self._watch.space, self._ends = self._space, whole, whole, []
+        before, self.space, self._watch.space, self._ends = self.space, whole, whole, []
         if lowest_end is not None:
             self._ends = [self._end(whole.to_core(before.to_tensor(lowest_end.outcome.components)), 0)]
 
     def _end(self, start: FactoredTensor, max_swaps: int) -> End:
         """Take a start to a local minimum, and note that."""
-        problem, search = self._space.problem, self._limits
+        problem, search = self.space.problem, self._limits
         n_sweeps = min(ROUGH.max_sweeps, search.max_sweeps)
         limits = replace(ROUGH, max_sweeps=n_sweeps, watch=search.watch, budget=search.budget)
         variance = LeastSquares(problem).noise_variance
@@ -226,15 +228,15 @@ class _Run:
 
     def _distance(self, end: End) -> float:
         """Return the squared distance of an end from the whole tensor."""
-        outside = self._problem.data.squared_norm - self._space.problem.data.squared_norm
+        outside = self._problem.data.squared_norm - self.space.problem.data.squared_norm
         return 2 * end.objective + max(outside, 0.0)
 
     def _without_surplus(self, end: End) -> Estimate | None:
         """Return a fit with surplus components grown one at a time, if an end shows that there are some."""
-        whole = self._space.uncompressed()
+        whole = self.space.uncompressed()
         if not end.is_noise or is_large(whole.problem.tensor.shape):
             return None
-        grown = regrown(end, self._space, whole)
+        grown = regrown(end, self.space, whole)
         if grown is None:
             return None
         error = LeastSquares(whole.problem).relative_error(grown.outcome.components, grown.objective)
@@ -249,7 +251,7 @@ class _Run:
         """Finish an end, unless one as low was finished before, and did not converge."""
         if self._unconverged is not None and self._distance(end) > (1 - NEGLIGIBLE) * self._unconverged[0]:
             return self._unconverged[1]._replace(stages=self._log.stages)
-        estimate = finish(self._problem, self._space, end, self._last_limits, self._log, self._search.max_swaps)
+        estimate = finish(self._problem, self.space, end, self._last_limits, self._log, self._search.max_swaps)
         if is_small(self._problem.tensor.shape) and self._is_cancelling(estimate):
             return self._without_surplus(end) or estimate
         return estimate
@@ -268,7 +270,7 @@ class _Run:
         why = late if self._budget.is_late else ", out of budget" if self._budget.is_over else ""
         if len(self._ends) > 1 or why:
             name = f"best of {len(self._ends)} local minima, reached {times}{why}"
-            error = LeastSquares(self._space.problem).relative_error(best.outcome.components, best.objective)
+            error = LeastSquares(self.space.problem).relative_error(best.outcome.components, best.objective)
             self._log.add(name, 0, error, in_doubt=not is_enough(self._ends))
         return self._finish(best)
 

@@ -8,6 +8,8 @@ With J the derivative of the model, component i is :math:`J x_i`, where :math:`x
 order of the tensor. So its removal adds :math:`-J^\top J x_i` to the gradient, without a pass over the tensor. The
 Gauss-Newton matrix of the others is a submatrix of that of all, so that the steps for all removals are computed at
 once.
+
+For components that clearly stand out, `removal_bounds` saves the steps.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from codiag._arrays import BLOCK, Array, blocks, identity, pick, to_host
 from codiag.least_squares import (
     BRIEF,
     FIRST_DAMPING,
+    ROUNDING,
     CurvatureLike,
     LeastSquares,
     Scaled,
@@ -29,6 +32,7 @@ from codiag.least_squares import (
     curvature_of,
     evaluated,
     inner_product,
+    unit_components,
 )
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor
@@ -57,6 +61,31 @@ def objectives_without(problem: Problem, components: FactoredTensor, chosen: Seq
             to_host(_predicted(objective, Scaled(curvature, problem.data.mean_share), state, alone))
         )
     return predicted
+
+
+def removal_bounds(problem: Problem, components: FactoredTensor) -> np.ndarray:
+    r"""Return a lower bound of the rise of the objective without each component, at a minimum; zero if there is none.
+
+    Let :math:`\tilde b_i` be the dual vectors of the columns of a factor, :math:`\tilde b_i^\top b_j = \delta_{ij}`. In
+    a tensor that has these in two of its modes and the columns of component i in all others, every move of another
+    component is zero, since it changes one mode only. So without component i at least the square of its inner product
+    with the normalized tensor is left: :math:`w_i^2 / (\|\tilde b_i\|^2 \|\tilde c_i\|^2)`. Constraints and symmetry
+    only leave the others less room.
+    """
+    unit = unit_components(components)
+    shares = _sorted_shares([to_host(factor).astype(np.float64) for factor in unit.factors])
+    weights = to_host(unit.weights).astype(np.float64)
+    return problem.data.mean_share / 2 * weights**2 * shares[-1] * shares[-2]
+
+
+def _sorted_shares(factors: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the squared distance of each unit column from the span of the others, least mode first (order, k)."""
+    shares = np.zeros((len(factors), factors[0].shape[1]))
+    for share, factor in zip(shares, factors, strict=True):
+        if factor.shape[0] >= factor.shape[1]:
+            values, vectors = np.linalg.eigh(factor.T @ factor)
+            share[:] = 1 / np.sum(vectors**2 / np.maximum(values, ROUNDING), axis=1)
+    return np.sort(shares, axis=0)
 
 
 def _predicted(objective: LeastSquares, curvature: CurvatureLike, state: State, alone: Array) -> Array:

@@ -8,9 +8,21 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device, is_array_api_obj
 
-from codiag._arrays import Array, all_equal, blocks, double, fits_block, identity, moved, pick, squares, to_host
+from codiag._arrays import (
+    Array,
+    all_equal,
+    blocks,
+    double,
+    fits_block,
+    identity,
+    moved,
+    pick,
+    squares,
+    to_host,
+    widest,
+)
 from codiag._checks import as_flag, warn_of_former
 from codiag.tensors._sketch import Sketch, make_sketch
 from codiag.tensors._sums import Core, Products, SquaredDistance, Sum
@@ -582,6 +594,24 @@ class Tensor(ABC):
         mean = xp.sum(xp.where(known, entries * weights, xp.zeros_like(entries))) / xp.sum(weights)
         return self._compressed(xp.where(known, entries, mean), [None] * self.order)
 
+    def on_host(self) -> Tensor:
+        """Return the tensor in the memory of the CPU; itself if it is there, or not stored as one array.
+
+        Returns
+        -------
+        Tensor
+            With the same entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> tensor = as_tensor(np.ones((3, 4, 5)))
+        >>> tensor.on_host() is tensor
+        True
+        """
+        return self
+
     def in_double_precision(self) -> Tensor:
         """Return the tensor in double precision if it is an array in memory, and other tensors unchanged.
 
@@ -899,15 +929,25 @@ def check_symmetric_shape(shape: Sequence[int], name: str = "") -> None:
 
 def checked_weights(observed: Any, tensor: Tensor) -> Array | None:
     """Return weights of the entries of a tensor in its library and precision; None if all are one."""
-    given = to_host(observed) if hasattr(observed, "dtype") else np.asarray(observed)
-    if given.dtype.kind not in "buif":
+    given = observed if hasattr(observed, "dtype") else np.asarray(observed)
+    if not _is_beside(given, tensor.reference):
+        given = to_host(given)
+    xp = array_namespace(given)
+    if not xp.isdtype(given.dtype, ("bool", "integral", "real floating")):
         raise TypeError(f"observed must be boolean, or hold weights; got an array of {given.dtype}")
-    if given.shape != tensor.shape:
-        raise ValueError(f"observed must have the shape of the tensor, {tensor.shape}; got {given.shape}")
-    weights = given.astype(np.float64)
-    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+    if tuple(given.shape) != tensor.shape:
+        raise ValueError(f"observed must have the shape of the tensor, {tensor.shape}; got {tuple(given.shape)}")
+    weights = xp.astype(given, widest(given))
+    if not bool(xp.all(xp.isfinite(weights))) or bool(xp.any(weights < 0)):
         raise ValueError("observed must be finite and not negative: True or a weight for observed entries, else zero")
-    return None if np.all(weights == 1) else moved(weights, tensor.reference)
+    return None if bool(xp.all(weights == 1)) else moved(weights, tensor.reference)
+
+
+def _is_beside(array: Any, reference: Array) -> bool:
+    """Return whether an array is in the library and on the device of the reference."""
+    if not is_array_api_obj(array) or array_namespace(array) is not array_namespace(reference):
+        return False
+    return bool(device(array) == device(reference))
 
 
 def gram_eigenpairs(entries: Array, mode: int, count: int) -> tuple[Array, Array]:

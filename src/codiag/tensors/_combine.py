@@ -7,7 +7,9 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from codiag._arrays import Array, double
+from array_api_compat import device
+
+from codiag._arrays import Array, array_namespace, double, moved, widest
 from codiag.tensors._base import REAL, Tensor, as_scale, declared_symmetry
 from codiag.tensors._convert import as_tensor
 from codiag.tensors._factored import FactoredTensor
@@ -43,9 +45,10 @@ class SumTensor(Tensor):
     def __init__(self, terms: Sequence[Any], *, symmetric: bool | None = None) -> None:
         if isinstance(terms, Tensor) or not isinstance(terms, Iterable):
             raise TypeError(f"terms must be a sequence of tensors; got {type(terms).__name__}")
-        self.terms = tuple(as_tensor(term) for term in terms)
-        if not self.terms:
+        given = [as_tensor(term) for term in terms]
+        if not given:
             raise ValueError("terms must hold at least one tensor; got none")
+        self.terms = tuple(_beside(term, given[0].reference) for term in given)
         shapes = {term.shape for term in self.terms}
         if len(shapes) != 1:
             raise ValueError(f"terms must be tensors of one shape; got {sorted(shapes)}")
@@ -193,6 +196,15 @@ class ScaledTensor(Tensor):
 
     def to_dense(self) -> Array:
         return self.scale * self.tensor.to_dense()
+
+
+def _beside(term: Tensor, reference: Array) -> Tensor:
+    """Return components in the library of the reference: methods return those of a tensor elsewhere on the host."""
+    xp = array_namespace(reference)
+    if not isinstance(term, FactoredTensor) or array_namespace(term.reference) is xp:
+        return term
+    exact = xp.zeros(0, dtype=widest(reference), device=device(reference))
+    return term.changed(lambda factor, _: moved(factor, exact), moved(term.weights, exact))
 
 
 def _total(parts: Iterable[Array]) -> Array:

@@ -176,6 +176,9 @@ class DenseTensor(ArrayTensor):
         xp = array_namespace(self._entries)
         return DenseTensor.of(xp.permute_dims(self._entries, tuple(axes)), symmetric=self.symmetric)
 
+    def on_host(self) -> DenseTensor:
+        return self if on_host(self._entries) else DenseTensor.of(to_host(self._entries), symmetric=self.symmetric)
+
     def in_double_precision(self) -> DenseTensor:
         return self.as_double()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._arrays import Array, double, like, moved, precise
+from codiag._arrays import Array, double, like, moved, on_host, precise
 
 if TYPE_CHECKING:
     from codiag.tensors._base import Tensor
@@ -143,15 +143,17 @@ class SquaredDistance(SquareSum):
 
     weights: Array
     factors: Sequence[Array]
+    is_far: bool = False
+    """Whether the distance is so large that entries may be subtracted in single precision if they are in that."""
 
     def of(self, tensor: Tensor) -> float:
         return tensor.squared_distance(self.weights, self.factors)
 
     def within(self, ranges: Ranges) -> SquaredDistance:
-        return SquaredDistance(self.weights, _rows(self.factors, ranges))
+        return SquaredDistance(self.weights, _rows(self.factors, ranges), self.is_far)
 
     def over(self, slab: Slab) -> Shares:
-        entries = precise(slab.rows_of_last)
+        entries = slab.rows_of_last if self.is_far else precise(slab.rows_of_last)
         xp = array_namespace(entries)
         first, *others, last = (moved(self.factors[mode], entries) for mode in slab.order)
         columns = khatri_rao([first[slab.rows, :] * moved(self.weights, entries), *others])
@@ -160,7 +162,7 @@ class SquaredDistance(SquareSum):
         return {(): _squares(gap)}
 
     def before_scaling(self, scale: float) -> SquaredDistance:
-        return SquaredDistance(double(self.weights) * (1 / scale), self.factors)
+        return SquaredDistance(double(self.weights) * (1 / scale), self.factors, self.is_far)
 
     @property
     def width(self) -> int:
@@ -363,7 +365,13 @@ def _joined(parts: Mapping[tuple[int, ...], Array], axes: Sequence[int]) -> Arra
 
 
 def _squares(entries: Array) -> Array:
-    """Return the sum of squares as an array, in double precision if possible, without waiting for the device."""
+    """Return the sum of squares as an array, in double precision if possible, without waiting for the device.
+
+    On an accelerator the squares of each row are added in the precision of the entries, which saves a copy of them: a
+    row is a small share of the sum, and rounding errors of the rows are independent.
+    """
+    if not on_host(entries):
+        entries = array_namespace(entries).linalg.vector_norm(entries, axis=-1)
     entries = precise(entries)
     xp = array_namespace(entries)
     flat = xp.reshape(entries, (-1,))

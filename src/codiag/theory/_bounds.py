@@ -78,8 +78,8 @@ def error_bound(
     >>> error_bound(np.eye(4), np.ones(4), 0.01, orthogonal=True)
     array([0.04, 0.04, 0.04, 0.04])
     """
-    factor = _as_factor(factor, orthogonal)
-    sizes = _as_weights(weights, factor.shape[1])
+    factor = as_theorem_factor(factor, orthogonal)
+    sizes = as_theorem_weights(weights, factor.shape[1])
     as_number("noise", noise, zero=True)
     _check_delta(delta)
     spread = math.sqrt(sizes.sum() * sizes.max())
@@ -129,7 +129,7 @@ def projection_concentration(factor: np.ndarray, n_projections: int, *, orthogon
     >>> round(few / many, 12)
     2.0
     """
-    factor = _as_factor(factor, orthogonal)
+    factor = as_theorem_factor(factor, orthogonal)
     as_number("n_projections", n_projections, integer=True)
     d = factor.shape[0]
     if orthogonal:
@@ -166,7 +166,7 @@ def minimum_projections(factor: np.ndarray, *, orthogonal: bool, delta: float = 
     >>> minimum_projections(np.eye(4), orthogonal=True)
     610
     """
-    factor = _as_factor(factor, orthogonal)
+    factor = as_theorem_factor(factor, orthogonal)
     base = 16.0 if orthogonal else _base(factor)
     return math.ceil(base * _log(2 if orthogonal else 15, factor, delta) ** 2)
 
@@ -235,7 +235,8 @@ def _base(factor: np.ndarray) -> float:
     return (50 / (1 - incoherence(factor) ** 2)) ** 2
 
 
-def _as_factor(factor: np.ndarray, orthogonal: bool) -> np.ndarray:
+def as_theorem_factor(factor: np.ndarray, orthogonal: bool) -> np.ndarray:
+    """Return a factor that the theorems are about: independent columns, orthogonal ones if so declared."""
     as_flag("orthogonal", orthogonal)
     columns = as_columns("factor", factor)
     if columns.shape[1] > columns.shape[0]:
@@ -254,7 +255,17 @@ def _as_factor(factor: np.ndarray, orthogonal: bool) -> np.ndarray:
     return columns
 
 
-def _as_weights(weights: np.ndarray, rank: int) -> np.ndarray:
+def as_unit_factor(factor: np.ndarray, orthogonal: bool) -> np.ndarray:
+    """Return a factor that the theorems are about, its columns scaled to unit norm; dependent ones are refused."""
+    columns = as_theorem_factor(factor, orthogonal)
+    unit: np.ndarray = columns / np.linalg.norm(columns, axis=0)
+    if np.linalg.matrix_rank(unit) < unit.shape[1]:
+        raise ValueError(f"factor must have independent columns; got shape {unit.shape}, which has fewer")
+    return unit
+
+
+def as_theorem_weights(weights: np.ndarray, rank: int) -> np.ndarray:
+    """Return the absolute values of weights, none of which may be zero."""
     sizes: np.ndarray = np.abs(as_finite("weights", weights, (rank,)))
     if np.any(sizes == 0):
         raise ValueError("weights must not be zero, since such a component has no bound; remove it")

@@ -15,7 +15,7 @@ from codiag._arrays import few_threads, pick, to_host
 from codiag._checks import Seed, as_generator, as_number, as_share, check_n_jobs
 from codiag._progress import progress_if
 from codiag.least_squares import Limits, minimize, unit_components
-from codiag.problem import Problem
+from codiag.problem import Problem, largest_product
 from codiag.tensors import DenseTensor, FactoredTensor
 from codiag.theory._noise_errors import Intervals
 
@@ -210,7 +210,7 @@ def _refitted(
     problem = fit.data
     if problem is None:
         raise ValueError("fit must hold its tensor")
-    with progress_if(progress, "refitting"), few_threads(float(problem.rank) * math.prod(problem.tensor.shape)):
+    with progress_if(progress, "refitting"), few_threads(largest_product(problem)):
         refits = Parallel(n_jobs=n_jobs)(delayed(_refit)(problem, fit.tensor, mode, rows) for rows in draws)
     found = [refit for refit in refits if refit is not None]
     if len(found) < 2:

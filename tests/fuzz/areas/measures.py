@@ -167,6 +167,37 @@ def perturbation(rng: np.random.Generator) -> Case:
     return Case(f"codiag.theory.{name}", getattr(theory, name), arguments, True, (finite,))
 
 
+@covers(
+    *(f"codiag.theory.{name}" for name in ("expected_errors", "optimal_directions", "worst_errors", "worst_noise")),
+    *(f"codiag.theory.{name}" for name in ("projections_for_ratio", "random_projection_ratio")),
+    weight=2,
+)
+def directions(rng: np.random.Generator) -> Case:
+    """Directions of projections: their law, their errors, the best ones, and the worst noise."""
+    d = int(rng.integers(2, 7))
+    k = int(rng.integers(1, d + 1))
+    orthogonal, symmetric = (bool(rng.random() < 0.5) for _ in range(2))
+    factor = np.linalg.qr(rng.standard_normal((d, k)))[0] if orthogonal else _unit(rng.standard_normal((d, k)))
+    problem = {"factor": factor, "weights": rng.uniform(0.1, 2, k)}
+    rows = rng.standard_normal((int(rng.integers(d, 2 * d + 2)), d))
+    name, arguments = choose(
+        rng,
+        ("expected_errors", {**problem, "directions": rows, "orthogonal": orthogonal, "symmetric": symmetric}),
+        ("optimal_directions", {**problem, "symmetric": symmetric, "floor": choose(rng, 0.0, 0.3)}),
+        ("worst_errors", {**problem, "orthogonal": orthogonal, "plug_in": choose(rng, True, False)}),
+        ("worst_noise", {"direction": rows[0], "other": choose(rng, None, rows[1])}),
+        ("projections_for_ratio", {"ratio": choose(rng, 1.01, 1.1, 3.0), "size": d, "symmetric": symmetric}),
+        ("random_projection_ratio", {"size": d, "n_projections": int(rng.integers(3, 50)), "symmetric": symmetric}),
+    )
+    checks = (_in_order,) if name == "worst_errors" else (finite,)
+    return Case(f"codiag.theory.{name}", getattr(theory, name), arguments, True, checks)
+
+
+def _in_order(found: theory.WorstErrors, arguments: dict[str, Any]) -> Problems:
+    if not np.all((found.attained >= 0) & (found.attained <= found.bound * (1 + 1e-9))):
+        yield "metric", f"attained {found.attained}, bound {found.bound}"
+
+
 @covers("codiag.theory.diagnose", "codiag.theory.Diagnosis", weight=1)
 def diagnoses(rng: np.random.Generator) -> Case:
     """What fits say of themselves."""

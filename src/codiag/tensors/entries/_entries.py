@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 from array_api_compat import array_namespace, is_numpy_array, is_torch_array
 from scipy import sparse
 
-from codiag._arrays import Array, double, identity, like, on_host, pick, to_host
+from codiag._arrays import Array, double, identity, like, moved, on_host, pick, to_host
 from codiag.tensors._base import Tensor
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
@@ -118,32 +119,45 @@ class DenseEntries(Entries):
         return float(array_namespace(self._entries).sum(self._weights * self._entries**2))
 
     def distance(self, components: FactoredTensor) -> float:
-        gap = self._entries - double(components.to_dense())
+        gap = self._gap(components)
         return float(array_namespace(gap).sum(self._weights * gap**2))
 
     def distance_and_slopes(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
+        home, factors = factors[0], self._here(factors)
         xp = array_namespace(self._entries)
         columns = khatri_rao(factors[:-1])
-        gap = xp.reshape(columns @ xp.matrix_transpose(factors[-1]), self.shape) - self._entries
+        gap = xp.reshape(columns @ xp.matrix_transpose(factors[-1]), self.shape)
+        gap -= self._entries  # in place if the library can
         weighted = self._weights * gap
         slopes = DenseTensor.of(weighted, symmetric=False).read(Products(factors))[0]
-        return float(xp.sum(weighted * gap)), list(slopes)
+        distance = xp.vecdot(xp.reshape(weighted, (-1,)), xp.reshape(gap, (-1,)))
+        return float(distance), [moved(slope, home) for slope in slopes]
 
     def residual(self, components: FactoredTensor) -> DenseTensor:
-        gap = self._entries - double(components.to_dense())
-        return DenseTensor.of(self._weights * gap, symmetric=False)
+        return DenseTensor.of(self._weights * self._gap(components), symmetric=False)
+
+    def _gap(self, components: FactoredTensor) -> Array:
+        weights = moved(components.weights, self._weights)
+        there = components.changed(lambda factor, _: moved(factor, self._weights), weights)
+        return self._entries - there.to_dense()
+
+    def _here(self, factors: Sequence[Array]) -> list[Array]:
+        """Return factors in the library and on the device of the entries; they may be on the host."""
+        return [moved(factor, self._weights) for factor in factors]
 
     def row_grams(self, factors: Sequence[Array], mode: int) -> Array:
-        rank = factors[0].shape[1]
+        rank, home, factors = factors[0].shape[1], factors[0], self._here(factors)
         xp = array_namespace(self._weights)
         others = khatri_rao([factor for other, factor in enumerate(factors) if other != mode])
         pairs = xp.reshape(others[:, :, None] * others[:, None, :], (-1, rank * rank))
-        return xp.reshape(_unfolded(self._weights, mode) @ pairs, (-1, rank, rank))
+        return moved(xp.reshape(_unfolded(self._weights, mode) @ pairs, (-1, rank, rank)), home)
 
     def row_products(self, factors: Sequence[Array], mode: int) -> Array:
-        return self._times_others(self._weights * self._entries, factors, mode)
+        others = [factor for other, factor in enumerate(self._here(factors)) if other != mode]
+        return moved(_unfolded(self._weights * self._entries, mode) @ khatri_rao(others), factors[0])
 
     def gauss_newton_product(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
+        home, factors, moves = factors[0], self._here(factors), self._here(moves)
         xp = array_namespace(self._weights)
         front, n_others = 0.0 * khatri_rao(factors[:-1]), len(factors) - 1
         for mode in range(n_others):
@@ -151,14 +165,16 @@ class DenseEntries(Entries):
         columns = xp.concat([front, khatri_rao(factors[:-1])], axis=1)  # one product for the changes of all modes
         last = xp.concat([factors[-1], moves[-1]], axis=1)
         total = xp.reshape(columns @ xp.matrix_transpose(last), self.shape)
-        return list(DenseTensor.of(self._weights * total, symmetric=False).read(Products(factors))[0])
+        products = DenseTensor.of(self._weights * total, symmetric=False).read(Products(factors))[0]
+        return [moved(product, home) for product in products]
 
     def gauss_newton_matrix(self, factors: Sequence[Array]) -> Array:
         xp = array_namespace(self._weights)
         modes = range(len(factors))
+        home, factors = factors[0], self._here(factors)
         blocks = {(m, n): self._block(factors, m, n) for m in modes for n in modes if m <= n}
         blocks |= {(n, m): xp.matrix_transpose(block) for (m, n), block in blocks.items() if m < n}
-        return xp.concat([xp.concat([blocks[m, n] for n in modes], axis=1) for m in modes])
+        return moved(xp.concat([xp.concat([blocks[m, n] for n in modes], axis=1) for m in modes]), home)
 
     def _block(self, factors: Sequence[Array], m: int, n: int) -> Array:
         r"""Return the block of two modes, :math:`\sum_j o_j z_{mj} z_{nj}^\top` by rows of both."""
@@ -180,13 +196,19 @@ class DenseEntries(Entries):
         return xp.reshape(block, (self.shape[m] * rank, self.shape[n] * rank))
 
     def counts(self) -> list[np.ndarray]:
-        known = to_host(self._weights) > 0
-        axes = range(known.ndim)
-        return [np.count_nonzero(known, axis=tuple(other for other in axes if other != mode)) for mode in axes]
+        return self._counts
+
+    @cached_property
+    def _counts(self) -> list[np.ndarray]:
+        xp, axes = array_namespace(self._weights), range(len(self.shape))
+        if on_host(self._weights):
+            known = to_host(self._weights) > 0
+            return [np.count_nonzero(known, axis=tuple(other for other in axes if other != mode)) for mode in axes]
+        known = xp.astype(self._weights > 0, xp.int64)
+        return [to_host(xp.sum(known, axis=tuple(other for other in axes if other != mode))) for mode in axes]
 
     def mean_weight(self) -> float:
-        weights = to_host(self._weights)
-        return float(np.sum(weights) / np.count_nonzero(weights))
+        return float(array_namespace(self._weights).sum(self._weights)) / self.size
 
     def largest_weight(self) -> float:
         return float(array_namespace(self._weights).max(self._weights))
@@ -195,13 +217,9 @@ class DenseEntries(Entries):
         return (self._entries, self._weights) if is_numpy_array(self._entries) else None
 
     def n_independent(self, groups: Sequence[Sequence[int]]) -> int:
-        weights = to_host(self._weights)
         if all(len(group) == 1 for group in groups):
-            return int(np.count_nonzero(weights))
-        return _count_ascending(np.stack(np.nonzero(weights)), groups)
-
-    def _times_others(self, entries: Array, factors: Sequence[Array], mode: int) -> Array:
-        return _unfolded(entries, mode) @ khatri_rao([factor for other, factor in enumerate(factors) if other != mode])
+            return self.size
+        return _count_ascending(np.stack(np.nonzero(to_host(self._weights))), groups)
 
 
 class ListedEntries(Entries):
@@ -348,8 +366,10 @@ def _count_ascending(indices: np.ndarray, groups: Sequence[Sequence[int]]) -> in
 
 def entries_of_array(entries: Array, weights: Array) -> Entries:
     """Return the observed entries of an array: as a list if they are few, and the array is one of NumPy."""
+    if not is_numpy_array(entries):
+        return DenseEntries(entries, weights)
     known = to_host(weights)
-    if np.count_nonzero(known) >= LISTED_SHARE * known.size or not is_numpy_array(entries):
+    if np.count_nonzero(known) >= LISTED_SHARE * known.size:
         return DenseEntries(entries, weights)
     indices = np.nonzero(known)
     return ListedEntries(np.stack(indices), np.asarray(entries)[indices], known[indices], tuple(entries.shape))
