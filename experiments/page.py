@@ -65,7 +65,8 @@ def _verdicts(judgements: Sequence[Judgement], shown: Container[str]) -> str:
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
     return (
         '<section aria-labelledby="verdicts"><h2 id="verdicts">Verdicts</h2>'
-        "<p>A verdict follows a rule written before the runs. Its probability is that of the same verdict with other "
+        "<p>A verdict follows a rule written before the runs; what was changed after them is named in "
+        "experiments/claims.md. Its probability is that of the same verdict with other "
         "draws, by a bootstrap over trials or seeds; below 0.9 the claim is undecided.</p>"
         f'<ul class="counts">{counts}</ul><table class="claims"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>'
         "</table></section>"

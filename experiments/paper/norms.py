@@ -18,7 +18,7 @@ FAMILIES = ("one cosine", "random, k = 0.2 d", "random, k = d")
 SIZES = (10, 20, 40, 80)
 COSINE = 0.1
 CONSTANT = 2.0
-"""Largest (|V| - 1) / mu that is called O(mu); for one cosine it is one half as mu goes to zero."""
+"""Largest (norm - 1) / mu that is called O(mu); for one cosine it is one half as mu goes to zero."""
 
 
 def _cells(quick: bool) -> list[Cell]:
@@ -43,7 +43,7 @@ def _bounded(trials: Trials) -> Ruling:
     parts = [
         f"{f} {found[places.index((f, SIZES[0]))]:.2f} to {found[places.index((f, SIZES[-1]))]:.2f}" for f in FAMILIES
     ]
-    text = f"median of (|V| - 1) / mu at d = {SIZES[0]} to {SIZES[-1]}: {', '.join(parts)}"
+    text = f"median of (norm - 1) / mu at d = {SIZES[0]} to {SIZES[-1]}: {', '.join(parts)}"
     return Ruling(f"{text}; at most {CONSTANT:g} at {100 * share:.0f} % of places", graded(share))
 
 

@@ -148,7 +148,8 @@ def test_a_trial_that_fails_is_told_and_the_others_go_on(tmp_path, jobs):
 
 
 def test_an_interruption_says_what_is_kept(tmp_path):
-    command = [sys.executable, "-m", "experiments", "run", "convergence", "--records-only", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "experiments", "run", "convergence", "--fresh", "--records-only", "--out"]
+    command += [str(tmp_path)]
     process = subprocess.Popen(
         [*command, "--jobs", "2"],
         stderr=subprocess.PIPE,
