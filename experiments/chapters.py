@@ -121,7 +121,8 @@ def whole_markdown(chapters: Sequence[Chapter], judgements: Sequence[Judgement])
     parts = [
         "# The paper, judged claim by claim",
         f"{PAPER}: what it says beside what codiag measures. {summary(kinds)} A verdict follows a rule that was "
-        "written down before the runs (`experiments/claims.md`, which names what was changed after them), from records that are part of the repository "
+        "written down before the runs (`experiments/claims.md`, which names what was changed after them), from records "
+        "that are part of the repository "
         "(`experiments/results`). Its probability is that of the same verdict with other draws, by a bootstrap over "
         "trials or seeds; below 0.9 a claim is undecided. Written by `python -m experiments verdicts`.",
         markdown(["the paper's", "is in the chapter"], [[name, _link(to)] for name, to in PLACES]),
