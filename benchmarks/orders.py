@@ -24,12 +24,8 @@ from experiments.records import Cell, Record, Values, combinations, select
 from experiments.reports import Report, Table
 from experiments.runs import Experiment, seed_of
 
-SHAPES = {
-    "20^4, rank 40": ((20,) * 4, 40),
-    "8^5, rank 30": ((8,) * 5, 30),
-}
 AXES: dict[str, Sequence[Any]] = {
-    "shape": list(SHAPES),
+    "shape": ["20^4, rank 40", "8^5, rank 30"],
     "symmetric": [True, False],
     "weights": ["normal", "equal"],
     "noise": [0.0, 1e-3, 1e-2],
@@ -47,6 +43,12 @@ COLUMNS = (
 )
 
 
+def shape_and_rank(name: str) -> tuple[tuple[int, ...], int]:
+    """Return the shape and the rank of a name like "20^4, rank 40"."""
+    size, order, rank = (int(number) for number in name.replace(", rank ", "^").split("^"))
+    return (size,) * order, rank
+
+
 def planted(cell: Cell, shape: tuple[int, ...], rank: int) -> PlantedTensor:
     """Draw a tensor for a place on the axes, whatever method it is for."""
     place = {axis: value for axis, value in cell.items() if axis != "method"}
@@ -61,9 +63,10 @@ def planted(cell: Cell, shape: tuple[int, ...], rank: int) -> PlantedTensor:
     return PlantedTensor(clean + level * errors, weights, factors)
 
 
-def _measured(cell: Cell, _: int) -> Values:
+def measured(cell: Cell, _: int) -> Values:
+    """Fit a tensor of a cell, and compare the error with that of least squares from the truth."""
     symmetric, method = cell["symmetric"], cell["method"]
-    problem = planted(cell, *SHAPES[cell["shape"]])
+    problem = planted(cell, *shape_and_rank(cell["shape"]))
     rank, seed = problem.weights.size, seed_of("start", cell)
     truth = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=1000)
     oracle = silent_fit(problem.tensor, rank, method=truth, symmetric=symmetric).relative_error
@@ -92,14 +95,19 @@ def _row(place: Cell, method: str, records: Sequence[Record]) -> tuple[str, ...]
     return (*names, f"{np.mean(success):.1%}", f"{worst:.4g}", direct, f"{np.median(cpu):.2f}")
 
 
-def _report(records: Sequence[Record]) -> Report:
+def report_of(places: Sequence[Cell], records: Sequence[Record]) -> Report:
+    """Return the table of all methods at these places."""
     rows = []
-    for place in combinations(AXES):
+    for place in places:
         for method in (OURS, RANDOM, *PEERS):
             here = select(records, **place, method=method)
             rows += [_row(place, method, here)] if here else []
     headings = ("tensor", "kind", "weights", "noise", "method", "runs", "success", "worst", "by diagonalization", "CPU")
     return Report([], [Table("More components than modes measure", headings, rows)])
+
+
+def _report(records: Sequence[Record]) -> Report:
+    return report_of(combinations(AXES), records)
 
 
 def _cells(n_seeds: int, n_others: int, _quick: bool) -> list[Cell]:
@@ -109,7 +117,7 @@ def _cells(n_seeds: int, n_others: int, _quick: bool) -> list[Cell]:
 
 def experiment(n_seeds: int, n_others: int) -> Experiment:
     """Return the grid as what the harness runs."""
-    return Experiment("orders", "Orders four and five", SETUP, partial(_cells, n_seeds, n_others), _measured, _report)
+    return Experiment("orders", "Orders four and five", SETUP, partial(_cells, n_seeds, n_others), measured, _report)
 
 
 def main() -> None:

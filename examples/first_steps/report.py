@@ -31,15 +31,14 @@ path = Path(mkdtemp()) / "spectra.csv"
 pd.Series(measured.tensor.ravel(), index, name="intensity").round(4).reset_index().to_csv(path, index=False)
 
 # %%
-# Seven lines from the file to a checked model, a picture and a report.
+# Six lines from the file to a checked model, a picture and a report.
 
 table = pd.read_csv(path)
 choice = codiag.choose_rank(table, range(1, 6), seed=0)
 fit = choice.fit
 print(table.head(3), choice, fit.diagnose(), sep="\n\n")
 fit.plot().savefig(path.with_name("components.png"))
-page = factorization_report(fit, table, choice, title=path.name)
-path.with_name("report.html").write_text(page, encoding="utf-8")
+factorization_report(fit, table, path.with_name("report.html"), choice=choice, title=path.name)
 
 # %%
 # Factors are data frames in the labels of the table.

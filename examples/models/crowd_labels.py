@@ -40,7 +40,7 @@ figure = plt.figure(figsize=(9.8, 4.6), layout="constrained")
 left, right_part = figure.subfigures(1, 2, width_ratios=(1.7, 1))
 panel = left.subplots()
 places = np.arange(order.size)
-spread = [table["accuracy"] - table["low"], table["high"] - table["accuracy"]]
+spread = [table["accuracy"] - table["accuracy_low_90"], table["accuracy_high_90"] - table["accuracy"]]
 panel.errorbar(
     table["accuracy"][order],
     places,

@@ -35,7 +35,8 @@ right = np.array([truth[task] for task in crowd.votes["task"].tolist()]) == crow
 table = model.worker_table()
 actual = np.array([right[crowd.votes["worker"] == worker].mean() for worker in table["worker"]])
 n_votes = np.asarray(table["votes"])
-held = (table["low"] <= actual) & (actual <= table["high"])
+low, high = table["accuracy_low_90"], table["accuracy_high_90"]
+held = (low <= actual) & (actual <= high)
 print(f"the share that a worker really got right is in the interval for {held.mean():.0%} of the workers")
 
 # %%
@@ -47,7 +48,7 @@ print(f"the share that a worker really got right is in the interval for {held.me
 order = np.argsort(-n_votes, kind="stable")[:60]
 places = np.arange(order.size)
 figure, (left, right_panel) = plt.subplots(1, 2, figsize=(9.6, 4.6), layout="constrained", width_ratios=(1.9, 1))
-left.vlines(places, table["low"][order], table["high"][order], color="gray", linewidth=4, alpha=0.6)
+left.vlines(places, low[order], high[order], color="gray", linewidth=4, alpha=0.6)
 left.scatter(places, actual[order], s=26, color=np.where(held[order], "C0", "C1"), zorder=3)
 left.axhline(0.5, color="black", linestyle="--", linewidth=1)
 left.set(

@@ -38,16 +38,17 @@ True
 """
 
 from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from codiag._checks import ConvergenceWarning
-from codiag._factorize import factorize
-from codiag._factorize_each import FailedFitsError, factorize_each
-from codiag.diagonalize import Diagonalization, joint_diagonalize
-from codiag.metrics import factor_error, match_components
-from codiag.problem import Problem
-from codiag.result import Factorization
-from codiag.selection import RankChoice, choose_rank
+if TYPE_CHECKING:
+    from codiag._checks import ConvergenceWarning
+    from codiag._factorize import factorize
+    from codiag._factorize_each import FailedFitsError, factorize_each
+    from codiag.diagonalize import Diagonalization, joint_diagonalize
+    from codiag.metrics import factor_error, match_components
+    from codiag.problem import Problem
+    from codiag.result import Factorization
+    from codiag.selection import RankChoice, choose_rank
 
 __version__ = "0.2.0"
 
@@ -67,6 +68,21 @@ __all__ = [
     "match_components",
 ]
 
+_HOMES = {
+    "ConvergenceWarning": "_checks",
+    "Diagonalization": "diagonalize",
+    "Factorization": "result",
+    "FailedFitsError": "_factorize_each",
+    "Problem": "problem",
+    "RankChoice": "selection",
+    "choose_rank": "selection",
+    "factor_error": "metrics",
+    "factorize": "_factorize",
+    "factorize_each": "_factorize_each",
+    "joint_diagonalize": "diagonalize",
+    "match_components": "metrics",
+}
+
 _PACKAGES = (
     "cli",
     "constraints",
@@ -81,15 +97,21 @@ _PACKAGES = (
     "models",
     "plotting",
     "reports",
+    "selection",
     "synthetic",
     "tensors",
     "theory",
 )
 
+_FORMER = ("problem", "result", "tables")  # not listed: parts of others, and the former name of io
 
-def __getattr__(name: str) -> ModuleType:
-    """Import a package of codiag when it is first used: ``import codiag`` alone stays quick."""
-    if name in _PACKAGES or name == "tables":  # the former name of io
+
+def __getattr__(name: str) -> Any:
+    """Import a function, a class or a package of codiag when it is first used; ``import codiag`` loads nothing."""
+    if name in _HOMES:
+        value = globals()[name] = getattr(import_module(f"codiag.{_HOMES[name]}"), name)
+        return value
+    if name in _PACKAGES or name in _FORMER:
         return import_module(f"codiag.{name}")
     raise AttributeError(f"module 'codiag' has no attribute {name!r}")
 

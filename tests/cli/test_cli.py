@@ -203,7 +203,7 @@ def test_progress_stays_off_pipes(tensor_file):
         (["label", "tensor.csv", "--figure", "-"], "--figure must be a file"),
         (
             ["topics", "tensor.xls", "--topics", "2"],
-            "the path must be a folder, or a file that ends in one of .npz, .txt, .csv, .tsv, .parquet",
+            "the path must be a folder, or a file that ends in one of .npz, .txt, .csv, .tsv, .parquet, .xlsx",
         ),
         (["topics", "tensor.csv", "--topics", "2"], "--text must name the column of tensor.csv that holds"),
         (["topics", "folder", "--topics", "2"], "a folder with .txt files in it"),
@@ -223,7 +223,10 @@ def test_progress_stays_off_pipes(tensor_file):
         ),
         (["factorize", "tensor.npy", "--rank", "3", "--variable", "X"], "leave --variable out"),
         (["label", "missing.csv"], "missing.csv does not exist"),
-        (["label", "tensor.npy"], "the path must end in .csv, .tsv, .jsonl, .ndjson, .parquet; .gz may follow; got"),
+        (
+            ["label", "tensor.npy"],
+            "the path must end in .csv, .tsv, .jsonl, .ndjson, .parquet, .xlsx; .gz may follow; got",
+        ),
         (["label", "other.csv"], "must name the columns task (or item, question, "),
         (["label", "tensor.csv", "--out", "labels.txt"], "--out must end in .csv, .tsv"),
         (["label", "tensor.csv", "--out", "l.csv", "--workers", "l.csv"], "must be two files"),

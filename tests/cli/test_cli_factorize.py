@@ -22,7 +22,7 @@ def test_factorize_prints_and_saves(tensor_file, tmp_path):
     expected = codiag.factorize(np.load(tensor_file), 3, seed=1)
     fit = codiag.Factorization.load(path)
     np.testing.assert_array_equal(fit.weights, expected.weights)
-    for words in ("relative error", "diagonalize", "least squares", f"{expected.weights[0]:.6g}"):
+    for words in ("relative error", f"{expected.weights[0]:.6g}"):
         assert words in result.stdout
 
 

@@ -132,7 +132,8 @@ def test_label_writes_labels_workers_and_a_picture(votes_file, tmp_path):
     assert "20 workers" in result.stdout
     assert "... 5 more" in result.stdout
     worst = model.workers_[np.argmin(model.worker_accuracy_)]
-    sorted_by = runner.invoke(app, ["label", str(votes_file), "--sort", "accuracy"]).stdout.split("right")[1].split()
+    printed = runner.invoke(app, ["label", str(votes_file), "--sort", "accuracy"]).stdout
+    sorted_by = printed.split("90 % interval")[1].split()
     assert str(worst) == next(word for word in sorted_by if word.isdigit())
 
 
@@ -143,7 +144,7 @@ def test_label_takes_columns_wide_tables_and_pipes(votes_file):
     renamed = "\n".join(["image,who,species", *map(",".join, rows), ",1,2"])
     options = ["--task", "image", "--worker", "who", "--label", "species", "--skip-missing"]
     piped = apart.invoke(app, ["label", "-", "--out", "-", *options], input=renamed)
-    assert piped.stdout == expected.stdout
+    assert body(piped) == body(expected)
     words = " ".join(piped.stderr.split())  # old versions of rich break lines
     assert f"Note: 1 of {len(rows) + 1} votes have no task, worker or label, and are left out" in words
     assert "standard input: 20 workers" in piped.stderr
@@ -153,6 +154,11 @@ def test_label_takes_columns_wide_tables_and_pipes(votes_file):
     wide = [["task", *workers], *([task, *(given.get((task, worker), "") for worker in workers)] for task in tasks)]
     piped = apart.invoke(app, ["label", "-", "--wide", "--out", "-"], input="\n".join(map(",".join, wide)))
     assert piped.stdout == expected.stdout
+
+
+def body(printed):
+    """Return a table without the names of its columns, which are those of the votes."""
+    return printed.stdout.splitlines()[1:]
 
 
 JUDGES = ["ann", "bob", "carl", "dora", "eve", "fred", "zoe"]
@@ -214,13 +220,14 @@ def test_judge_reads_the_same_votes_in_every_form(jury_file, tmp_path):
     lines = [json.dumps({"id": task, "model": judge, "verdict": label}) for task, judge, label in rows]
     lines.append(json.dumps({"id": 0, "model": "bob", "verdict": None}))
     piped = apart.invoke(app, ["judge", "-", "--out", "-"], input="\n".join(lines))
-    assert piped.stdout == expected.stdout
+    assert body(piped) == body(expected)
+    assert piped.stdout.startswith("id,verdict,probability,")
     assert "1 of 2101 votes have no task, worker or label, and are left out" in " ".join(piped.stderr.split())
     given = {(task, judge): label for task, judge, label in rows}
     wide = [["image", *JUDGES], *([str(task), *(given[task, judge] for judge in JUDGES)] for task in range(300))]
     path = tmp_path / "wide.csv"
     path.write_text("\n".join(map(",".join, wide)))
-    assert apart.invoke(app, ["judge", str(path), "--out", "-"]).stdout == expected.stdout
+    assert body(apart.invoke(app, ["judge", str(path), "--out", "-"])) == body(expected)
     assert apart.invoke(app, ["label", str(path), "--out", "-"]).exit_code == 2  # only where it is said to be wide
 
 
@@ -267,7 +274,7 @@ def test_judge_asks_about_items_with_many_votes_of_one_judge(jury_file):
     gold = jury_file.with_name("gold.csv")
     gold.write_text("item,part,label\n7,1,good\n7,0,bad\n")
     named = apart.invoke(app, ["judge", str(jury_file), "--task", "item,part", "--gold", str(gold), "--out", "-"])
-    labels = {row["task"]: row for row in csv.DictReader(named.stdout.splitlines())}
+    labels = {row["item,part"]: row for row in csv.DictReader(named.stdout.splitlines())}
     assert len(labels) == 300
     assert [labels[task]["label"] for task in ("7 / 0", "7 / 1")] == ["bad", "good"]
     assert "votes on an item" not in named.stderr

@@ -14,8 +14,9 @@ from codiag.diagonalize import Jacobi
 from codiag.drop_in import ajd
 from tensor_cases import LIBRARIES
 
-SIGNATURES = {  # of pyriemann 0.12
+SIGNATURES = {  # of pyriemann 0.12, and of 0.13 for jade
     "ajd": "(X, method='ajd_pham', init=None, eps=1e-06, n_iter_max=100, **kwargs)",
+    "jade": "(X, *, init=None, eps=1e-08, n_iter_max=100)",
     "rjd": "(X, *, init=None, eps=1e-08, n_iter_max=100)",
     "uwedge": "(X, *, init=None, eps=1e-07, n_iter_max=100)",
     "ajd_pham": "(X, *, init=None, eps=1e-06, n_iter_max=20, sample_weight=None)",
@@ -52,6 +53,16 @@ def test_rjd_diagonalizes_by_orthonormal_columns():
     np.testing.assert_allclose(columns.T @ columns, np.eye(6), atol=1e-12)
     off = np.sum((entries * (1 - np.eye(6))) ** 2)
     assert off == pytest.approx(Jacobi(tol=1e-11)(stack.matrices).off_diagonal)
+
+
+def test_jade_is_the_transpose_of_rjd():
+    matrices, start = covariances(), np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
+    for init in (None, start):
+        rows, entries = ajd.jade(matrices, init=init)
+        columns, same = ajd.rjd(matrices, init=None if init is None else init.T)
+        np.testing.assert_allclose(rows, columns.T, atol=1e-12)
+        np.testing.assert_allclose(entries, same, atol=1e-12)
+        np.testing.assert_allclose(entries, rows @ matrices @ rows.T, atol=1e-12)
 
 
 def test_uwedge_scales_the_first_matrix_to_ones():
@@ -100,7 +111,7 @@ def test_ajd_pham_weighs_as_copies_and_whatever_the_coordinates():
     np.testing.assert_allclose(mixed @ mixing, weighted, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["rjd", "uwedge", "ajd_pham"])
+@pytest.mark.parametrize("name", ["jade", "rjd", "uwedge", "ajd_pham"])
 def test_a_solution_as_start_is_returned(name):
     """In its own order and with its own signs: rows (columns, for rjd) shuffled and flipped stay so."""
     matrices = covariances(n=8, size=5)
@@ -113,9 +124,9 @@ def test_a_solution_as_start_is_returned(name):
     assert entries.shape == matrices.shape
 
 
-@pytest.mark.parametrize("name", ["rjd", "uwedge"])
+@pytest.mark.parametrize("name", ["jade", "rjd", "uwedge"])
 def test_singular_matrices_have_square_diagonalizers(name):
-    case = DIAGONALIZERS["OrthogonalNewton" if name == "rjd" else "UWEDGE"]
+    case = DIAGONALIZERS["UWEDGE" if name == "uwedge" else "OrthogonalNewton"]
     matrices = case.stack(6, 9, rank=4).matrices
     found, entries = ajd.ajd(matrices, method=name)
     assert np.linalg.matrix_rank(found) == 6
@@ -123,7 +134,7 @@ def test_singular_matrices_have_square_diagonalizers(name):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("name", ["rjd", "uwedge", "ajd_pham"])
+@pytest.mark.parametrize("name", ["jade", "rjd", "uwedge", "ajd_pham"])
 def test_results_are_of_the_library_of_the_matrices(name, library):
     given = LIBRARIES[library](covariances())
     found = ajd.ajd(given, method=name)
@@ -137,7 +148,7 @@ def test_ajd_calls_a_function():
     )
 
 
-@pytest.mark.parametrize("name", ["rjd", "uwedge", "ajd_pham"])
+@pytest.mark.parametrize("name", ["jade", "rjd", "uwedge", "ajd_pham"])
 def test_too_few_iterations_are_a_warning(name):
     with pytest.warns(ConvergenceWarning, match=f"{name} did not converge"):
         ajd.ajd(covariances(n=40, size=20), method=name, init=np.eye(20), n_iter_max=1, eps=0)
@@ -146,7 +157,7 @@ def test_too_few_iterations_are_a_warning(name):
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        (lambda: ajd.ajd(INDEFINITE, method="abc"), ValueError, "method must be one of ajd_pham, rjd, uwedge"),
+        (lambda: ajd.ajd(INDEFINITE, method="abc"), ValueError, "method must be one of ajd_pham, jade, rjd, uwedge"),
         (lambda: ajd.ajd_pham(INDEFINITE), ValueError, "X must be positive definite.*Use uwedge"),
         (lambda: ajd.rjd(covariances(imaginary=1)), TypeError, "X must be real for rjd.*Use ajd_pham for Hermitian"),
         (lambda: ajd.ajd_pham(1j * covariances()), ValueError, "X must be Hermitian"),

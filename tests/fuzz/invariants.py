@@ -16,6 +16,7 @@ from .reference import Point, best_als, composed, descend, error_of, sweep
 
 Problems = Iterator[tuple[str, str]]
 MAY_BE_NAN = {"distance", "noise", "objective", "standard_errors", "stages", "core_errors", "confusion_spread_"}
+MAY_BE_NAN |= {"dependence_"}  # of workers who share too few tasks
 MAY_BE_NAN |= {"congruence", "core_consistency", "residual_excess", "smallest_ratio"}  # of the evidence for a rank
 MAY_BE_NAN |= {"replication"}
 MAY_BE_NAN |= {f"{name}_standard_errors_" for name in ("components", "doc_topic_prior", "emissionprob", "transmat")}

@@ -194,8 +194,10 @@ def test_bad_files_are_named(tmp_path):
     (tmp_path / "v.csv.gz").write_bytes(b"not gzip")
     with pytest.raises(ValueError, match="cannot be read"):
         read_votes(tmp_path / "v.csv.gz")
-    (tmp_path / "v.csv").write_bytes(b"task,worker,label\n\xff\xfe,1,2\n")
-    with pytest.raises(ValueError, match=r"v\.csv cannot be read as text; save it as UTF-8"):
+    (tmp_path / "v.csv").write_bytes(b"task,worker,label\n\xff\x01,1,2\n")
+    with pytest.raises(
+        ValueError, match=r"v\.csv cannot be read as text: it is neither UTF-8 nor Latin-1, since byte 19"
+    ):
         read_votes(tmp_path / "v.csv")
     (tmp_path / "v.parquet").write_bytes(b"not parquet")
     with pytest.raises(ValueError, match=r"v\.parquet"):

@@ -39,7 +39,10 @@ def data_array():
 def series():
     pandas = pytest.importorskip("pandas")
     index = pandas.MultiIndex.from_product(VALUES, names=NAMES)
-    return pandas.Series(entries().ravel(), index).sample(frac=1, random_state=0)
+    shuffled = pandas.Series(entries().ravel(), index).sample(frac=1, random_state=0)
+    # Text labels are in the order of their first rows.
+    first = [shuffled.index.get_loc((name, DAYS[0], WAVES[0])) for name in PEOPLE]
+    return shuffled.iloc[[*first, *np.setdiff1d(np.arange(len(shuffled)), first)]]
 
 
 def pandas_table():
@@ -160,6 +163,49 @@ def test_columns_may_be_named_and_categories_keep_their_order():
     assert labels.names == ("wave", "person", "day")
     assert labels.values[1].tolist() == ["eve", "dan", "cem", "bob", "ann"]
     assert_array_equal(tensor, entries()[::-1].transpose(2, 0, 1))
+
+
+MONTHS = ["Jan", "Feb", "Mar", "Apr"]
+STORES = [f"store{number}" for number in (1, 2, 10, 11)]
+
+
+@pytest.mark.parametrize(
+    ("appearing", "by_default", "when_sorted"),
+    [
+        (MONTHS, MONTHS, ["Apr", "Feb", "Jan", "Mar"]),
+        (["store10", "store2", "store11", "store1"], STORES, STORES),
+        (["Q1 2024", "Q4 2023", "Q2 2024"], ["Q1 2024", "Q4 2023", "Q2 2024"], ["Q1 2024", "Q2 2024", "Q4 2023"]),
+        (["2024-02-01", "2023-11-30"], ["2023-11-30", "2024-02-01"], ["2023-11-30", "2024-02-01"]),
+        (["b9", "a10", "a9"], ["b9", "a10", "a9"], ["a9", "a10", "b9"]),
+        ([10, 9, 11], [9, 10, 11], [9, 10, 11]),
+    ],
+)
+def test_text_labels_are_in_the_order_of_the_table_or_of_their_numbers(appearing, by_default, when_sorted):
+    pandas = pytest.importorskip("pandas")
+    index = pandas.MultiIndex.from_product([appearing, range(3), range(4)], names=["label", "b", "c"])
+    table = pandas.Series(np.arange(len(index), dtype=float), index)
+    for sort, expected in ((False, by_default), (True, when_sorted)):
+        tensor, labels = labelled_tensor(table, sort=sort)
+        assert labels.values[0].tolist() == expected
+        order = [appearing.index(label) for label in expected]
+        assert_array_equal(tensor, table.to_numpy().reshape(-1, 3, 4)[order])
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_the_row_numbers_that_pandas_writes_are_left_out(name, caplog):
+    table = pandas_table()
+    table.insert(0, name, np.arange(len(table)))
+    with caplog.at_level("INFO", logger="codiag.reading"):
+        assert labelled_tensor(table).labels.names == NAMES
+    assert "it is left out" in caplog.text
+    table[name] = np.repeat(["x", "y"], 60)  # labels without a name are labels
+    assert len(labelled_tensor(table).labels.names) == 4
+    numbered = pandas_table()
+    numbered.insert(0, "row", np.arange(len(numbered)))
+    with pytest.raises(
+        ValueError, match=r"column 'row' differs in every row and looks like a row number. Use modes=\['p"
+    ):
+        labelled_tensor(numbered)
 
 
 def test_categories_keep_their_order_in_every_library():
@@ -411,7 +457,7 @@ def spoilt(value):
         (lambda: changed(intensity=spoilt(np.inf)), {}, ValueError, r"1 of 120 values .* the first at person .*, day "),
         (changed, {"absent": "nothing"}, ValueError, "absent must be 'missing' or 'zero'"),
         (lambda: changed().iloc[:0], {}, ValueError, "the table has no rows"),
-        (lambda: changed().iloc[::13], {}, ValueError, "a table must list more than 10 entries"),
+        (lambda: changed().iloc[::13], {}, ValueError, r"a table must list more than \d+ entries"),
         (lambda: series(), {"value": "x"}, TypeError, "modes and value are for data frames"),
         (lambda: changed().set_axis(["person", "day", "day", "value"], axis=1), {}, ValueError, "different names"),
         (lambda: np.ones(3), {}, TypeError, "table must be a data frame"),

@@ -21,6 +21,7 @@ from codiag import plotting
 from codiag.plotting import (
     extremes,
     families,
+    is_line,
     leverages,
     log_ticks,
     name_along,
@@ -73,11 +74,12 @@ def test_components_are_lines_bars_and_bands(fit):
         assert_allclose([bar.get_height() for bar in bars.patches], fit.factors[0][:, row])
         line = next(line for line in dates.lines if len(line.get_xdata()) == DAYS.size)
         assert_allclose(line.get_ydata(), fit.factors[1][:, row])
-        band = doses.collections[0].get_paths()[0].vertices[:, 1]
-        reach = 1.96 * fit.entry_standard_errors[2][:, row]
+        band = dates.collections[0].get_paths()[0].vertices[:, 1]
+        reach = 1.96 * fit.entry_standard_errors[1][:, row]
         assert_allclose(
-            [band.min(), band.max()], [(fit.factors[2][:, row] - reach).min(), (fit.factors[2][:, row] + reach).max()]
+            [band.min(), band.max()], [(fit.factors[1][:, row] - reach).min(), (fit.factors[1][:, row] + reach).max()]
         )
+        assert_allclose([bar.get_height() for bar in doses.patches], fit.factors[2][:, row])  # numbered, in any order
     assert [axes.get_xlabel() for axes in grid[-1]] == ["town", "day (2024)", "dose"]
     names = [label.get_text() for label in grid[-1, 0].get_xticklabels()]
     assert names[1:4] == ["a very …y reads", r"cost \$5 & <b>", "München"]
@@ -135,8 +137,8 @@ def test_errors_that_are_not_known_have_no_bands():
     assert np.isnan(lost.entry_standard_errors[0][:2]).all()
     figure = drawn(lost.plot())
     assert np.isfinite(figure.axes[0].get_ylim()).all()
-    line = figure.axes[0].get_lines()[0].get_ydata()
-    assert np.isnan(line[:2]).all()  # a gap, not a dip to zero
+    heights = [bar.get_height() for bar in figure.axes[0].patches]
+    assert np.isnan(heights[:2]).all()  # a gap, not a dip to zero
 
 
 def test_figures_may_be_drawn_on_axes_of_ones_own(fit):
@@ -458,3 +460,43 @@ def test_tables_for_notebooks(fit):
     assert "all modes: standard error" in wide._repr_html_()
     joint = codiag.joint_diagonalize(np.eye(3)[None] * np.arange(1, 5.0)[:, None, None], seed=0)
     assert joint._repr_html_().count("<td>no</td>") == 3
+
+
+@pytest.mark.parametrize(
+    ("index", "smooth", "expected"),
+    [
+        (None, True, True),
+        (None, False, False),
+        (np.arange(40), False, False),
+        (np.arange(1, 41), True, True),
+        (np.arange(1980, 2020), False, True),
+        (np.linspace(300.0, 400.0, 40), False, True),
+        (np.array([f"n{i}" for i in range(40)]), True, False),
+    ],
+)
+def test_rows_that_are_merely_numbered_are_bars_unless_neighbors_are_alike(index, smooth, expected):
+    rng = np.random.default_rng(0)
+    steps = rng.standard_normal((40, 3))
+    assert is_line(index, np.cumsum(steps, axis=0) if smooth else steps) == expected
+
+
+def test_order_is_seen_by_chance_in_few_modes_that_have_none():
+    """Two standard deviations on one side: one in 44 of many modes in any order."""
+    rng = np.random.default_rng(0)
+    drawn = [is_line(None, rng.exponential(size=(60, 3))) for _ in range(2000)]
+    assert 0.005 < np.mean(drawn) < 0.05
+
+
+def test_components_of_neurons_are_bars_and_rows_say_what_they_are():
+    rng = np.random.default_rng(1)
+    waves = np.stack([np.sin(np.linspace(0, 3 * (c + 1), 50)) for c in range(2)], axis=1)
+    tensor = np.einsum("ir,jr,kr->ijk", rng.exponential(size=(30, 2)), waves, rng.exponential(size=(20, 2)))
+    fit = codiag.factorize(tensor + 1e-3 * rng.standard_normal(tensor.shape), 2, seed=0)
+    figure = fit.plot()
+    neurons, times, _ = figure.axes[:3]
+    assert len(neurons.patches) == 30
+    assert not neurons.lines or all(len(line.get_xdata()) == 2 for line in neurons.lines)  # the line at zero
+    assert any(len(line.get_xdata()) == 50 for line in times.lines)
+    assert [axis.get_ylabel() for axis in figure.axes[::3]] == [
+        f"component {row}\nweight {weight:.3g}" for row, weight in enumerate(fit.weights)
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import html
+import inspect
 import re
 import sys
 from html.parser import HTMLParser
@@ -69,7 +70,7 @@ def results():
 def pages(results):
     choice, tensor = results["fit"]
     return {
-        "fit": factorization_report(choice.fit, tensor, choice, title=HOSTILE),
+        "fit": factorization_report(choice.fit, tensor, choice=choice, title=HOSTILE),
         "crowd": crowd_report(results["crowd"], title=HOSTILE),
         "jury": jury_report(results["crowd"], title=HOSTILE),
         "communities": communities_report(results["communities"], title=HOSTILE),
@@ -88,7 +89,10 @@ class Structure(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         known = dict(attrs)
-        self.found |= {tag, *(f"{tag} {name}" for name in known if name.startswith("on"))}
+        self.found |= {
+            tag,
+            *(f"{tag} {name}" for name in known if name.startswith("on") or (tag, name) == ("script", "src")),
+        }
         self.references += [known[name] for name in ("src", "href") if name in known]
         self.ids += [known["id"]] if "id" in known else []
         self.open += [] if tag in VOID else [tag]
@@ -108,13 +112,30 @@ def test_a_page_holds_all_it_needs_and_labels_are_text(pages, kind):
     structure = Structure(pages[kind])
     assert structure.open == []
     assert len(structure.ids) == len(set(structure.ids))
-    assert not structure.found & {"script", "link", "iframe", "img onerror"}
+    assert not structure.found & {"link", "iframe", "img onerror", "script src"}
+    assert structure.found.isdisjoint({"script"}) or kind == "topics"
     for target in structure.references:
         assert target.startswith("data:image/") or target.removeprefix("#") in structure.ids
     assert "url(" not in pages[kind]
     assert "@import" not in pages[kind]
     assert "\x1b" not in pages[kind]
     assert "<script>alert('1')</script>" in html.unescape(pages[kind])  # as text
+
+
+@pytest.mark.parametrize("name", codiag.reports.__all__)
+def test_every_report_takes_the_file_to_write_after_its_data(name):
+    parameters = list(inspect.signature(getattr(codiag.reports, name)).parameters.values())
+    required = [one for one in parameters if one.default is one.empty]
+    assert parameters[len(required)].name == "path"
+    assert parameters[len(required)].default is None
+    assert all(one.kind is one.KEYWORD_ONLY for one in parameters[len(required) + 1 :])
+
+
+def test_a_report_writes_its_page(results, pages, tmp_path):
+    assert communities_report(results["communities"], tmp_path / "page.html", title=HOSTILE) == pages["communities"]
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == pages["communities"]
+    with pytest.raises(ValueError, match="sort must be 'votes' or 'accuracy'; got 'name'"):
+        crowd_report(results["crowd"], sort="name")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -376,9 +397,9 @@ def files(tmp_path):
     ],
 )
 def test_commands_write_reports_and_replace_none_unasked(files, command, file, options, words, monkeypatch):
-    def short(fit, tensor, choice, *, observed, title):  # the whole page takes its time to draw, and is tested above
+    def short(fit, tensor, path, *, choice, observed, title):  # the page takes its time to draw, and is tested above
         assert (observed, choice.rank, tensor.shape) == (None, fit.rank, fit.shape)
-        return f"<h1>{title}</h1>{choice.reason}"
+        path.write_text(f"<h1>{title}</h1>{choice.reason}")
 
     monkeypatch.setattr("codiag.reports.factorization_report", short)
     page = files / "report.html"

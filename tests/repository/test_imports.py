@@ -97,11 +97,40 @@ def imports_in(node, module, lazy=False):
         yield from imports_in(child, module, lazy or later)
 
 
-@pytest.mark.parametrize("module", ["codiag", "codiag.diagonalize", "codiag.synthetic", "codiag.metrics"])
-def test_import_loads_nothing_heavy(module):
-    code = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
+SLOW_PARTS = ["scipy.stats", "scipy.optimize", "scipy.interpolate", "scipy.signal", "scipy.spatial"]
+NUMERICAL = ["scipy", "array_api_compat", "threadpoolctl", "codiag.tensors", "codiag.models", "codiag.io"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "unwanted"),
+    {
+        "import codiag": [*HEAVY, *NUMERICAL, "numpy"],
+        "import codiag; dir(codiag); codiag.__version__": [*HEAVY, *NUMERICAL, "numpy"],
+        "from codiag import factorize, joint_diagonalize, choose_rank": [*HEAVY, *SLOW_PARTS],
+        "import codiag.diagonalize": [*HEAVY, *SLOW_PARTS],
+        "import codiag.metrics": [*HEAVY, *SLOW_PARTS],
+        "import codiag.synthetic": HEAVY,
+        "import codiag.cli": [*(name for name in HEAVY if name not in ("typer", "rich")), *NUMERICAL],
+    }.items(),
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_import_loads_nothing_heavy(statement, unwanted):
+    code = f"{statement}; import sys; print([name for name in {unwanted} if name in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     assert loaded == "[]"
+
+
+def test_names_are_there_once_used():
+    """The names that type checkers see are those that are imported when used, and all of them are listed."""
+    tree = ast.parse(Path(codiag.__file__).read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.name: node.module for node in block.body for alias in node.names}
+    assert seen.keys() | {"__version__"} == set(codiag.__all__)
+    assert {name: f"codiag.{home}" for name, home in codiag._HOMES.items()} == seen
+    assert set(codiag.__all__) <= set(dir(codiag))
+    code = "from codiag import *; import pickle; print(pickle.loads(pickle.dumps(factorize)) is factorize)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == "True"
 
 
 @pytest.mark.parametrize("module", ["codiag.plotting", "codiag.reports", "codiag.cli"])

@@ -102,8 +102,8 @@ def test_files_that_are_cut_or_damaged_are_named(name, write, read, tmp_path):
 
 def test_numbers_that_are_not_text_are_named(tmp_path):
     path = tmp_path / "crowd.txt"
-    path.write_bytes(b"\xe4\xf6 1 2\n")
-    with pytest.raises(ValueError, match=r"crowd\.txt is not a readable \.txt file"):
+    path.write_bytes(b"\xe4\xf6\0 1 2\n")
+    with pytest.raises(ValueError, match=r"crowd\.txt cannot be read as text"):
         datasets.read_crowd(path)
 
 

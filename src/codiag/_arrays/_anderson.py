@@ -14,6 +14,7 @@ H. F. Walker and P. Ni, "Anderson acceleration for fixed-point iterations", SIAM
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,8 +25,8 @@ CUTOFF = 1e-10
 """Singular values of the scaled differences of moves, relative to the largest, that count as zero: rounding errors."""
 
 LONGEST = 5.0
-"""Length of an accelerated step, relative to the plain move, above which the linear model is distrusted. Chosen by
-experience."""
+"""Length of an accelerated step, relative to the plain move, above which the linear model is distrusted: longer steps
+are shortened to it. Chosen by experience."""
 
 
 class Extrapolation:
@@ -70,20 +71,41 @@ class Extrapolation:
         """Record the move from the current point and return the step to take, which must then be taken.
 
         This form is for iterations on a group, whose points have coordinates relative to the current point only: the
-        difference of the last two points is the last step. If the accelerated step is much longer than the plain move,
-        the history is deleted and the plain move returned.
+        difference of the last two points is the last step. An accelerated step that is much longer than the plain move
+        is shortened.
 
         Acceleration converges to every zero of the moves, also to saddles, which repel the plain iteration. With
-        `avoid_saddles`, the plain move is also returned if the last steps show that plain moves are repelled.
+        `avoid_saddles`, if the last steps show that plain moves are repelled along a direction, the plain move is
+        returned, lengthened along that direction: where plain moves are repelled slowly, they stay for long.
         """
         self._record(self._step, move)
-        xp = array_namespace(move)
-        repelled = self._changes and avoid_saddles and _repels(*map(self._columns, (self._shifts, self._changes)))
-        self._step = move if repelled else self._accelerated()
-        if repelled or bool(xp.linalg.vector_norm(self._step) > LONGEST * xp.linalg.vector_norm(move)):
+        repelling = None
+        if self._changes and avoid_saddles:
+            repelling = _repelling(*map(self._columns, (self._shifts, self._changes)))
+        step = self._shortened() if repelling is None else self._lengthened(*repelling)
+        if repelling is not None or step is move:
             self.forget()
-            self._step = self._move = move
-        return self._step
+            self._move = move
+        self._step = step
+        return step
+
+    def _lengthened(self, coefficients: np.ndarray, rate: float) -> Array:
+        """Return the move, longer along a combination of the last steps, so that the distance from the zero doubles."""
+        xp = array_namespace(self._move)
+        direction = xp.tensordot(like(coefficients, self._move), xp.stack(self._shifts), axes=1)
+        pair = self._columns([direction, self._move])
+        share = float(pair[:, 0] @ pair[:, 1]) / float(pair[:, 0] @ pair[:, 0])
+        return self._move + min(1 / rate, LONGEST) * share * direction
+
+    def _shortened(self) -> Array:
+        """Return the accelerated step, no longer than the linear model is trusted; the move if it is not finite."""
+        xp = array_namespace(self._move)
+        step = self._accelerated()
+        length = float(xp.linalg.vector_norm(step))
+        longest = LONGEST * float(xp.linalg.vector_norm(self._move))
+        if not math.isfinite(length):
+            return self._move
+        return step if length <= longest else step * (longest / length)
 
     def _record(self, shift: Array | None, move: Array) -> None:
         if shift is not None and self._move is not None:
@@ -127,12 +149,13 @@ def _least_squares(columns: Array) -> np.ndarray:
     return coefficients
 
 
-def _repels(steps: Array, changes: Array) -> bool:
-    """Return whether plain moves lead away from the zero of the linear model along a direction of the last steps.
+def _repelling(steps: Array, changes: Array) -> tuple[np.ndarray, float] | None:
+    """Return the combination of the last steps along which plain moves lead away from the zero fastest, and how fast.
 
     The steps and the changes of the move determine the derivative of the move on the span of the steps. A plain move
     multiplies the distance from the zero by one plus an eigenvalue of this derivative, so that an eigenvalue with
-    positive real part repels. Large negative eigenvalues are overshooting, which acceleration corrects.
+    positive real part repels; None if there is none. Large negative eigenvalues are overshooting, which acceleration
+    corrects.
     """
     xp = array_namespace(steps)
     gram, change = np.split(to_host(xp.matrix_transpose(steps) @ xp.concat([steps, changes], axis=1)), 2, axis=1)
@@ -142,4 +165,10 @@ def _repels(steps: Array, changes: Array) -> bool:
     independent = values > 1e-10 * values[-1]
     basis = vectors[:, independent] / np.sqrt(values[independent])
     derivative = basis.T @ (change / np.outer(scale, scale)) @ basis
-    return bool(np.all(np.isfinite(derivative)) and np.max(np.linalg.eigvals(derivative).real) > 0)
+    if not np.all(np.isfinite(derivative)):
+        return None
+    rates, directions = np.linalg.eig(derivative)
+    fastest = int(np.argmax(rates.real))
+    if rates[fastest].real <= 0:
+        return None
+    return (basis / scale[:, None]) @ directions[:, fastest].real, float(rates[fastest].real)

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import array_api_compat
 import numpy as np
+import scipy
 from array_api_compat import device, is_cupy_array, is_jax_array, is_numpy_array, is_torch_array
-from scipy import sparse
 
 Array: TypeAlias = Any
 """An array of any library that follows the array API standard, which has no static type yet."""
@@ -156,7 +156,8 @@ def _equal(first: Array | None, second: Array | None) -> bool:
         return True
     if first is None or second is None or first.shape != second.shape:
         return False
-    if sparse.issparse(first) or sparse.issparse(second):
-        return bool(sparse.issparse(first) and sparse.issparse(second) and (first != second).nnz == 0)
+    are_sparse = [scipy.sparse.issparse(array) for array in (first, second)]
+    if any(are_sparse):
+        return all(are_sparse) and (first != second).nnz == 0
     xp = array_namespace(first, second)
     return bool(xp.all(first == second))

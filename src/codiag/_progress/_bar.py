@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from codiag._text import visible
-from codiag.tensors import is_large
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -115,6 +114,8 @@ class Passes(logging.Handler):
 
     def over(self, shape: Sequence[int]) -> None:
         """Count passes over a tensor of this shape alone, not over its cores and chunks; a small one has no bar."""
+        from codiag.tensors import is_large
+
         self._shape = tuple(shape) if is_large(shape) else None
 
     def doing(self, message: str) -> None:

@@ -1,5 +1,6 @@
 """Text files, tables, data frames and HTML: reading and writing."""
 
+from codiag._text._encoding import open_text, text_of, text_start
 from codiag._text._files import (
     as_file,
     as_path,
@@ -8,19 +9,18 @@ from codiag._text._files import (
     ending_of,
     is_packed,
     open_binary,
-    open_text,
     read_mat,
     read_numbers,
     readable,
     reason_of,
 )
+from codiag._text._separators import SEPARATORS, is_number
 from codiag._text._tables import (
     ABSENT,
-    SEPARATORS,
+    TABLES,
     as_frame,
     categories_of,
     column_of,
-    is_number,
     is_whole,
     read_frame,
     refuse_lines,

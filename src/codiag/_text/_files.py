@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import IO, Any
 
 import numpy as np
 
@@ -64,12 +64,6 @@ def checked_ending(path: Path, endings: tuple[str, ...], *, must_exist: bool = T
 def open_binary(path: Path) -> IO[bytes]:
     """Open a file, unpacked if it is packed."""
     return gzip.open(path) if is_packed(path) else path.open("rb")  # type: ignore[return-value]
-
-
-def open_text(path: Path) -> TextIO:
-    """Open a text file in UTF-8, packed or not, with line ends as they are."""
-    opened = gzip.open if is_packed(path) else open
-    return opened(path, "rt", encoding="utf-8-sig", newline="")
 
 
 def reason_of(error: Exception) -> str:

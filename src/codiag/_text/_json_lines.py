@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from codiag._text._files import open_text, readable
+from codiag._text._encoding import open_text
+from codiag._text._files import readable
 
 JSON_LINES = (".jsonl", ".ndjson")
 """Endings of such files."""

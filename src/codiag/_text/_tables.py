@@ -10,18 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from codiag._text._files import checked_ending, ending_of, open_text, readable
+from codiag._text._encoding import open_text
+from codiag._text._files import checked_ending, ending_of, readable
 from codiag._text._json_lines import JSON_LINES, json_rows
+from codiag._text._separators import SAMPLED, SEPARATORS, first_lines, has_decimal_comma, separator_of
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PARQUET = {"pandas": "read_parquet", "polars": "read_parquet", "pyarrow.parquet": "read_table"}
 """Functions that read .parquet files, by module; pandas first, since it alone restores an index as one."""
+EXCEL = {"pandas": "read_excel", "polars": "read_excel"}
+"""Functions that read the first sheet of .xlsx files, by module; each needs another library, which it names."""
+PACKAGES = {".parquet": "pyarrow", ".xlsx": "pandas openpyxl"}
+"""What to install if none of these libraries can read a file, by its ending."""
+TABLES = (*SEPARATORS, *PACKAGES)
+"""Endings of tables; .gz may follow those of text."""
 ABSENT = {"", "na", "nan", "null", "none"}
 """Texts, in small letters, that mark a missing value among numbers."""
 SHOWN = 5
 """Number of bad lines that an error message names."""
-SAMPLED = 20
-"""Number of lines in which decimal commas are searched for."""
 
 
 class Columns(dict[str, np.ndarray]):
@@ -81,25 +86,28 @@ def categories_of(column: Any) -> list[Any] | None:
 
 
 def read_frame(path: Path) -> Any:
-    """Return the table in a ``.csv`` or ``.tsv`` file, also ``.gz``, or a ``.parquet`` file; a first line has names."""
+    """Return the table in a text file, also ``.gz``, a ``.parquet`` or an ``.xlsx`` file; a first line has names."""
     with readable(path):
-        return _read_parquet(path) if ending_of(path) == ".parquet" else _read_columns(path)
+        return _read_binary(path) if ending_of(path) in PACKAGES else _read_columns(path)
 
 
-def _read_parquet(path: Path) -> Any:
-    for module, function in PARQUET.items():
+def _read_binary(path: Path) -> Any:
+    ending = ending_of(path)
+    for module, function in (PARQUET if ending == ".parquet" else EXCEL).items():
         try:
             return as_frame(getattr(import_module(module), function)(path))
         except ImportError:
             continue
-    raise ValueError(f"{path.name}: reading .parquet files needs polars or pyarrow; install one of them")
+    raise ValueError(
+        f"{path.name} cannot be read: no library that reads {ending} files is installed. Get one with: pip install "
+        f"{PACKAGES[ending]}"
+    )
 
 
 def _read_columns(path: Path) -> Columns:
-    first = _first_line(path)
-    if not first:
+    if not first_lines(path, 1):
         raise ValueError(f"{path.name} is empty")
-    separator = separator_of(path, first)
+    separator = separator_of(path)
     try:
         with open_text(path) as file:
             cells = np.loadtxt(file, dtype=object, delimiter=separator, quotechar='"', comments=None, ndmin=2)
@@ -109,7 +117,7 @@ def _read_columns(path: Path) -> Columns:
     names = cells[0].tolist()
     if len(set(names)) < len(names):
         raise ValueError(f"line 1 of {path.name} must name columns differently; it reads {', '.join(names)[:80]}")
-    if separator == ";" and any(map(has_decimal_comma, cells[1 : 1 + SAMPLED].ravel())):
+    if separator != "," and any(map(has_decimal_comma, cells[1 : 1 + SAMPLED].ravel())):
         cells = np.vectorize(lambda cell: cell.replace(",", ".") if has_decimal_comma(cell) else cell, "O")(cells)
     return Columns(zip(names, map(_typed, cells[1:].T), strict=True))
 
@@ -137,31 +145,6 @@ def _typed(cells: np.ndarray) -> np.ndarray:
     return np.array([cell or None for cell in cells], dtype=object)
 
 
-def _first_line(path: Path) -> str:
-    with open_text(path) as file:
-        return next((line for line in file if line.strip()), "")
-
-
-def separator_of(path: Path, first: str) -> str:
-    """Return what separates fields: a semicolon in a .csv file whose first line has semicolons and no comma."""
-    separator = SEPARATORS[ending_of(path)]
-    return ";" if separator == "," and ";" in first and "," not in first else separator
-
-
-def has_decimal_comma(field: str) -> bool:
-    """Return whether a field is a number with a comma before its decimals."""
-    return "." not in field and field.count(",") == 1 and is_number(field.replace(",", "."))
-
-
-def is_number(field: str) -> bool:
-    """Return whether a field is a number."""
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
-
-
 def is_whole(field: str) -> bool:
     """Return whether a field is an integer without leading zeros."""
     digits = field.removeprefix("-")
@@ -170,10 +153,10 @@ def is_whole(field: str) -> bool:
 
 def table_rows(path: Path) -> list[tuple[int, list[str]]]:
     """Return the lines of a table or of JSON objects as text, with numbers; the first has the names."""
-    ending = checked_ending(path, (*SEPARATORS, *JSON_LINES, ".parquet"))
+    ending = checked_ending(path, (*SEPARATORS, *JSON_LINES, *PACKAGES))
     if ending in JSON_LINES:
         return json_rows(path)
-    if ending != ".parquet":
+    if ending not in PACKAGES:
         return rows_of(path, SEPARATORS[ending])
     frame = read_frame(path)
     columns = [_texts(column_of(frame, name)) for name in frame.columns]
@@ -190,17 +173,13 @@ def _texts(column: Any) -> list[str]:
 def rows_of(path: Path, separator: str | None) -> list[tuple[int, list[str]]]:
     """Return the fields of lines that are not empty, with line numbers; without a separator, split at blanks."""
     try:
-        separator = separator if separator is None else separator_of(path, _first_line(path))
+        separator = separator if separator is None else separator_of(path)
         with open_text(path) as file:
             if separator is None:
                 lines = ((number, line.replace(",", " ").split()) for number, line in enumerate(file, 1))
                 return [(number, fields) for number, fields in lines if fields]
             reader = csv.reader(file, delimiter=separator)
             return [(reader.line_num, row) for row in reader if row]
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path.name} cannot be read as text; save it as UTF-8, and end a packed file in .gz"
-        ) from error
     except (csv.Error, OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path.name} cannot be read: {error}") from error
 

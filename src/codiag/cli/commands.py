@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
@@ -20,9 +20,21 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from typer.core import TyperCommand, TyperGroup
 
-from codiag._text import write_text, written_at_once
+from codiag._text import written_at_once
 from codiag.cli.files import STREAM, Outputs, check_outputs, spooled, stream_ending, write_to_stdout
-from codiag.cli.terminal import Passes, err, options_of, out, progress, shown, user_errors
+from codiag.cli.results import print_json
+from codiag.cli.terminal import (
+    Passes,
+    err,
+    fail,
+    notes_of_reading,
+    options_of,
+    out,
+    progress,
+    remark,
+    shown,
+    user_errors,
+)
 
 ORDER = ("factorize", "compare", "label", "judge", "topics", "communities", "demo")
 """Commands in the order in which the help lists them."""
@@ -92,6 +104,18 @@ def argument(metavar: str, words: str) -> Any:
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same answer.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist; never the one that is read.")]
 Report = Annotated[Path | None, option("--report", words="Where to write a page about the result, as .html.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, for other programs.")]
+
+
+def as_count(option: str, text: str) -> int | None:
+    """Return the number that an option is given, None for auto."""
+    if text == "auto":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        fail(f"{option} must be an integer, or auto; got {text}")
 
 
 def named(path: str) -> Path:
@@ -113,6 +137,14 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+@dataclass(frozen=True)
+class Printing:
+    """What a command prints: tables and sentences, JSON in place of them, or nothing but warnings and errors."""
+
+    quiet: bool = False
+    as_json: bool = False
+
+
 @dataclass
 class Command:
     """A running command: the files that its options name, those that it wrote, and the bar of its passes over data."""
@@ -120,6 +152,7 @@ class Command:
     outputs: Outputs
     passes: Passes
     folder: Path
+    printing: Printing = Printing()
     saved: list[str] = field(default_factory=list)
 
     @property
@@ -136,7 +169,7 @@ class Command:
         """Return the file to read; for ``-``, one with the standard input, which ends in `text` unless it is binary."""
         return spooled(self.folder, text) if path == STREAM else path
 
-    def save(self, option: str, write: Callable[[Path], None], contents: str = "") -> None:
+    def save(self, option: str, write: Callable[[Path], object], contents: str = "") -> None:
         """Write the file that an option names, if it was given."""
         path, endings = self.outputs[option]
         if path == STREAM:
@@ -145,33 +178,58 @@ class Command:
             write(path)
             self.saved.append(f"Saved to [bold]{shown(path)}[/bold]{contents}")
 
-    def report(self, page: Callable[[], str]) -> None:
+    def report(self, write: Callable[[Path], object]) -> None:
         """Write the page that ``--report`` names, if it was given."""
-        self.save("--report", lambda path: write_text(path, page()), "; open it in a browser")
+        self.save("--report", write, "; open it in a browser")
+
+    def note(self, sentence: str) -> None:
+        """Print what a user may not expect, unless it is empty, or nothing is to be printed."""
+        if sentence and not self.printing.quiet:
+            remark(sentence)
 
     def show(self, *items: RenderableType) -> None:
-        """Print the result, and then the files that hold it."""
+        """Print the result in words, unless it is printed as JSON or not at all, and then the files that hold it."""
+        if self.printing.quiet or self.printing.as_json:
+            return
         for item in (*items, *self.saved):
             self.console.print(item, highlight=False, soft_wrap=isinstance(item, str))
+
+    def answer(self, result: Callable[[], Mapping[str, Any]]) -> None:
+        """Print the result as JSON, with the files that hold it, if this is wanted."""
+        if self.printing.as_json:
+            files = {option: str(path) for option, (path, _) in self.outputs.items() if path is not None}
+            print_json({**result(), "files": files})
 
     def draw(self, option: str, picture: Callable[[Path], None]) -> None:
         """Save the figure that an option names, if it was given."""
         path, _ = self.outputs[option]
         if path is None:
             return
-        with progress("drawing ..."), written_at_once(path) as file:
+        with progress("drawing ...", quiet=self.printing.quiet), written_at_once(path) as file:
             picture(Path(file.name))
-        self.console.print(f"Figure saved to [bold]{shown(path)}[/bold]", soft_wrap=True)
+        if not (self.printing.quiet or self.printing.as_json):
+            self.console.print(f"Figure saved to [bold]{shown(path)}[/bold]", soft_wrap=True)
 
 
 @contextmanager
 def working(
-    message: str, outputs: Outputs | None = None, sources: Sequence[Path] = (), *, force: bool = False
+    message: str,
+    outputs: Outputs | None = None,
+    sources: Sequence[Path] = (),
+    *,
+    force: bool = False,
+    printing: Printing | None = None,
 ) -> Iterator[Command]:
     """Check the outputs of a command, then show its progress."""
+    printing = printing or Printing()
+    streams = [option for option, (path, _) in (outputs or {}).items() if path == STREAM]
+    if printing.as_json and streams:
+        fail(f"{streams[0]} must not be -, the standard output, which --json prints to; name a file")
     check_outputs(outputs or {}, sources, force=force)
-    with TemporaryDirectory(prefix="codiag-") as folder, progress(message) as passes:
-        yield Command(outputs or {}, passes, Path(folder))
+    with TemporaryDirectory(prefix="codiag-") as folder, progress(message, quiet=printing.quiet) as passes:
+        command = Command(outputs or {}, passes, Path(folder), printing)
+        with notes_of_reading(command.note):
+            yield command
 
 
 def table_of(title: str, words: Sequence[str], numbers: Sequence[str], caption: str | None = None) -> Table:

@@ -11,9 +11,23 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from codiag.cli.commands import Command, Force, Report, Seed, argument, as_command, option, table_of, working
+from codiag.cli.commands import (
+    Command,
+    Force,
+    Json,
+    Printing,
+    Quiet,
+    Report,
+    Seed,
+    argument,
+    as_command,
+    option,
+    table_of,
+    working,
+)
 from codiag.cli.files import PAGES, PICTURES, TABLES, Outputs
-from codiag.cli.terminal import fail, remark, shown
+from codiag.cli.results import rows_of_columns
+from codiag.cli.terminal import fail, shown
 
 if TYPE_CHECKING:
     from codiag.models.crowd import DawidSkene, Preferences
@@ -24,7 +38,8 @@ Votes = Annotated[
     Path,
     argument(
         "VOTES",
-        "A .csv, .tsv (also .gz), .jsonl or .parquet file with task, worker and label; - for the standard input.",
+        "A .csv, .tsv (also .gz), .jsonl, .parquet or .xlsx file with task, worker and label; - for the standard "
+        "input.",
     ),
 ]
 Labels = Annotated[
@@ -112,35 +127,41 @@ def label(
         ),
     ] = None,
     n_doubtful: Doubtful = 5,
-    sort: Annotated[str, typer.Option("--sort", help="Show workers by votes, or the worst by accuracy.")] = "votes",
+    sort: Annotated[
+        str, typer.Option("--sort", help="Order of workers: votes (most first) or accuracy (worst first).")
+    ] = "votes",
     report: Report = None,
     seed: Seed = 0,
     force: Force = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Find the labels of tasks from votes that disagree. The accuracy of the workers is printed."""
-    from codiag.models.crowd import DawidSkene, votes_in
+    from codiag.models.crowd import DawidSkene, votes_in, worker_columns
     from codiag.plotting import confusions
     from codiag.reports import crowd_report, families_in_words
 
     if sort not in ("votes", "accuracy"):
         fail(f"--sort must be votes or accuracy; got {sort}")
     files = Files(path, gold, result, workers, figure, report)
-    with working("labeling ...", files.outputs, files.sources, force=force) as command:
+    printing = Printing(quiet, as_json)
+    with working("labeling ...", files.outputs, files.sources, force=force, printing=printing) as command:
         columns = {"task": task, "worker": worker, "label": label}
         table, omission = votes_in(command.source(path), columns, wide=wide, skip_missing=skip_missing)
-        remark_if(omission)
+        command.note(omission)
         known = files.known(table, columns)
         smoothed = "estimated" if smoothing is None else smoothing
         model = DawidSkene(init=init, one_coin=one_coin, max_iter=max_iter, smoothing=smoothed, random_state=seed)
         model.fit(table, gold=known)
-        _save(command, model, model.worker_table())
-        command.report(lambda: crowd_report(model, title=command.title(path)))
+        _save(command, model, worker_columns(model))
+        command.report(lambda page: crowd_report(model, page, sort=sort, title=command.title(path)))
     shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
     summary = f"{table['label'].size} votes on {model.tasks_.size} tasks; shares of the classes: {shown(shares)}"
     summary += "".join(f"\n{shown(line)} Their votes share a weight." for line in families_in_words(model))
     doubts = _doubt_tables(model, n_doubtful, "tasks most in doubt")
     command.show(_worker_table(model, command.title(path), sort), *doubts, summary)
-    command.draw("--figure", lambda path: confusions(model).savefig(path))
+    command.answer(lambda: _crowd_result(model, worker_columns(model), sort))
+    command.draw("--figure", lambda path: confusions(model, sort=sort).savefig(path))
 
 
 @as_command
@@ -171,6 +192,8 @@ def judge(
     report: Report = None,
     seed: Seed = 0,
     force: Force = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Find out which judges of a jury to trust. Who thinks alike, and which items need a person, is printed."""
     from codiag.models.crowd import DawidSkene
@@ -180,83 +203,115 @@ def judge(
     if pairs and wide:
         fail("--pairs and --wide exclude each other: a row has one choice between two answers, or a vote of each judge")
     files = Files(path, gold, result, workers, figure, report)
-    with working("judging ...", files.outputs, files.sources, force=force) as command:
+    printing = Printing(quiet, as_json)
+    with working("judging ...", files.outputs, files.sources, force=force, printing=printing) as command:
         columns = {"task": task, "worker": worker, "label": label}
-        votes, preferences = _jury_votes(command.source(path), columns, pairs=pairs, wide=wide or None)
+        votes, preferences = _jury_votes(command, path, columns, pairs=pairs, wide=wide or None)
         known = files.known(votes, columns)
-        votes = _without_invalid(votes, known, least_share)
+        votes = _without_invalid(command, votes, known, least_share)
         model = DawidSkene(one_coin=one_coin, max_iter=max_iter, random_state=seed).fit(votes, gold=known)
         judges = judge_table(model, preferences)
         _save(command, model, judges)
         title = command.title(path)
-        command.report(lambda: jury_report(model, votes=votes, gold=known, preferences=preferences, title=title))
+        about_page = {"votes": votes, "gold": known, "preferences": preferences, "title": title}
+        command.report(lambda page: jury_report(model, page, **about_page))
     command.show(*_verdict(model, judges, title), *_doubt_tables(model, n_doubtful, "Items to give to a person"))
+    command.answer(lambda: _crowd_result(model, judges, "accuracy"))
     command.draw("--figure", lambda path: dependence(model).savefig(path))
 
 
 def _jury_votes(
-    source: Path, columns: Mapping[str, str | None], *, pairs: bool, wide: bool | None
-) -> tuple[dict[str, np.ndarray], Preferences | None]:
+    command: Command, path: Path, columns: Mapping[str, str | None], *, pairs: bool, wide: bool | None
+) -> tuple[Mapping[str, np.ndarray], Preferences | None]:
     """Return votes, and the preferences that they are from if rows are choices between two answers."""
     from codiag.models.crowd import pairs_in, preference_votes, votes_in
 
+    source = command.source(path)
     if not pairs:
         votes, omission = votes_in(source, columns, wide=wide, skip_missing=True)
-        remark_if(omission)
+        command.note(omission)
         repeated = votes["label"].size / len({*zip(votes["task"].tolist(), votes["worker"].tolist(), strict=True)})
         if repeated >= 2:
-            remark(
+            command.note(
                 f"judges have {repeated:.1f} votes on an item on average; if several columns name an item, list them: "
                 "--task a,b"
             )
         return votes, None
     table, omission = pairs_in(source, columns)
-    remark_if(omission)
+    command.note(omission)
     preferences = preference_votes(table)
-    _remark_invalid(preferences.invalid, table["choice"].size, "they are not first, second or tie")
+    command.note(_about_invalid(preferences.invalid, table["choice"].size, "they are not first, second or tie"))
     return preferences.votes, preferences
 
 
-def _without_invalid(votes: dict[str, np.ndarray], known: Any, least_share: float) -> dict[str, np.ndarray]:
+def _without_invalid(
+    command: Command, votes: Mapping[str, np.ndarray], known: Any, least_share: float
+) -> Mapping[str, np.ndarray]:
     from codiag.models.crowd import valid_votes
 
     valid, invalid = valid_votes(votes, least_share=least_share, keep=() if known is None else known[1])
     reason = f"each is less than {least_share:g} of all; --least-share 0 makes them classes"
-    _remark_invalid(invalid, votes["label"].size, reason)
-    return dict(valid)
+    command.note(_about_invalid(invalid, votes["label"].size, reason))
+    return valid
 
 
-def _remark_invalid(invalid: Mapping[Any, int], n_votes: int, reason: str) -> None:
-    if invalid:
-        labels = ", ".join(f"{str(name)[:40]!r} ({count})" for name, count in list(invalid.items())[:FEW])
-        more = f" and {len(invalid) - FEW} more" if len(invalid) > FEW else ""
-        remark(f"{sum(invalid.values())} of {n_votes} votes are invalid and set aside: {labels}{more}; {reason}")
-
-
-def remark_if(sentence: str) -> None:
-    """Print a remark, unless it is empty."""
-    if sentence:
-        remark(sentence)
+def _about_invalid(invalid: Mapping[Any, int], n_votes: int, reason: str) -> str:
+    """Return a sentence about votes that were set aside; empty if there are none."""
+    if not invalid:
+        return ""
+    labels = ", ".join(f"{str(name)[:40]!r} ({count})" for name, count in list(invalid.items())[:FEW])
+    more = f" and {len(invalid) - FEW} more" if len(invalid) > FEW else ""
+    return f"{sum(invalid.values())} of {n_votes} votes are invalid and set aside: {labels}{more}; {reason}"
 
 
 def _save(command: Command, model: DawidSkene, workers: Mapping[str, np.ndarray]) -> None:
     from codiag.io import write_table
+    from codiag.models.crowd import column_names, user_columns
 
     command.save("--out", lambda path: write_table(path, model.label_table()))
-    command.save("--workers", lambda path: write_table(path, workers))
+    command.save("--workers", lambda path: write_table(path, user_columns(workers, column_names(model))))
+
+
+def _crowd_result(model: DawidSkene, workers: Mapping[str, np.ndarray], sort: str) -> dict[str, Any]:
+    """Return labels, workers and families for JSON; confusion matrices have rows by true class."""
+    from codiag.models.crowd import label_columns
+    from codiag.plotting import sorted_workers
+
+    tasks = label_columns(model)
+    shown_columns = {name: column for name, column in workers.items() if not name.startswith("p(")}
+    rows = rows_of_columns(shown_columns | {"confusion": list(model.confusion_matrices_)})
+    return {
+        "n_votes": int(np.sum(workers["votes"])),
+        "classes": [
+            {"label": name, "share": share}
+            for name, share in zip(model.classes_.tolist(), np.asarray(model.priors_).tolist(), strict=True)
+        ],
+        "tasks": [
+            {"task": task, "label": label, "probability": probability, "probabilities": every}
+            for task, label, probability, every in zip(
+                *(tasks[name] for name in ("task", "label", "probability")), np.asarray(model.probas_), strict=True
+            )
+        ],
+        "workers": [rows[place] for place in sorted_workers(workers, sort).tolist()],
+        "families": [list(names) for names in model.families_],
+        "effective_votes": model.effective_votes_,
+        "effective_votes_interval": model.effective_votes_interval_,
+    }
 
 
 def _worker_table(model: DawidSkene, name: str, sort: str) -> Table:
-    columns = model.worker_table()
-    order = np.argsort(-columns["votes"] if sort == "votes" else columns["accuracy"], kind="stable")
+    from codiag.models.crowd import column_names, worker_columns
+    from codiag.plotting import sorted_workers
+
+    columns = worker_columns(model)
     texts = {
-        "worker": _cells(columns["worker"], shown),
+        column_names(model)[1]: _cells(columns["worker"], shown),
         "votes": _cells(columns["votes"], str),
         "right": _cells(columns["accuracy"], "{:.3f}".format),
         "+-": _cells(columns["standard_error"], "{:.3f}".format),
-        "interval": _intervals(columns),
+        **_intervals(columns),
     }
-    return _listed(f"{name}: {model.workers_.size} workers", texts, order)
+    return _listed(f"{name}: {model.workers_.size} workers", texts, sorted_workers(columns, sort))
 
 
 def _verdict(model: DawidSkene, judges: Mapping[str, np.ndarray], name: str) -> list[Table | str]:
@@ -267,7 +322,7 @@ def _verdict(model: DawidSkene, judges: Mapping[str, np.ndarray], name: str) -> 
         "judge": _cells(judges["worker"], shown),
         "votes": _cells(judges["votes"], str),
         "right": _cells(judges["accuracy"], "{:.3f}".format),
-        "interval": _intervals(judges),
+        **_intervals(judges),
         "weight": _cells(judges["weight"], "{:.2f}".format),
         "family": _cells(judges["family"], lambda family: str(family) if family else "alone"),
     }
@@ -286,14 +341,18 @@ def _cells(column: np.ndarray, written: Callable[[Any], str]) -> list[str]:
     return [written(cell) for cell in column.tolist()]
 
 
-def _intervals(columns: Mapping[str, np.ndarray]) -> list[str]:
-    return [f"{low:.3f} to {high:.3f}" for low, high in zip(columns["low"], columns["high"], strict=True)]
+def _intervals(columns: Mapping[str, np.ndarray]) -> dict[str, list[str]]:
+    """Return the column of intervals, by a heading with their level."""
+    from codiag.models.crowd import HIGH, LEVEL, LOW
+
+    ends = zip(columns[LOW], columns[HIGH], strict=True)
+    return {f"{round(100 * LEVEL)} % interval": [f"{low:.3f} to {high:.3f}" for low, high in ends]}
 
 
 def _listed(heading: str, texts: Mapping[str, Sequence[str]], order: np.ndarray) -> Table:
     """Return a table of workers, in this order, with as many as fit on a screen."""
     first, *numbers = texts
-    table = table_of(heading, [first], numbers)
+    table = table_of(heading, [shown(first)], numbers)
     for place in order[:SHOWN].tolist():
         table.add_row(*(column[place] for column in texts.values()))
     if order.size > SHOWN:
@@ -303,10 +362,13 @@ def _listed(heading: str, texts: Mapping[str, Sequence[str]], order: np.ndarray)
 
 def _doubt_tables(model: DawidSkene, n_doubtful: int, title: str) -> list[Table]:
     """Return a table of the tasks whose labels are least certain; none if it is to have no rows."""
+    from codiag.models.crowd import column_names, doubt_columns, user_columns
+
     if not n_doubtful:
         return []
-    columns = model.doubt_table(min(n_doubtful, model.tasks_.size))
-    table = table_of(title, ["task"], [name for name in columns if name != "task"])
+    columns = user_columns(doubt_columns(model, min(n_doubtful, model.tasks_.size)), column_names(model))
+    first, *others = columns
+    table = table_of(title, [shown(first)], [shown(name) for name in others])
     for row in zip(*(column.tolist() for column in columns.values()), strict=True):
         table.add_row(*(f"{cell:.3f}" if isinstance(cell, float) else shown(cell) for cell in row))
     return [table]

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -17,16 +17,29 @@ from rich.console import RenderableType
 from rich.table import Table
 
 import codiag
-from codiag._arrays import to_host
 from codiag.cli import reading
-from codiag.cli.commands import Command, Force, Report, Seed, as_command, option, table_of, working
+from codiag.cli.commands import (
+    Command,
+    Force,
+    Json,
+    Printing,
+    Quiet,
+    Report,
+    Seed,
+    as_command,
+    as_count,
+    option,
+    table_of,
+    working,
+)
 from codiag.cli.files import ARRAYS, PAGES, PICTURES, TABLES
+from codiag.cli.results import fit_result, rows_of_columns
 from codiag.cli.terminal import fail, shown
-from codiag.labels import Labels
-from codiag.methods import METHODS, as_method
-from codiag.metrics import factor_error
-from codiag.problem import Problem, interrupts_end_searches
-from codiag.result import Factorization, complaint_about, solve
+
+if TYPE_CHECKING:
+    from codiag.labels import Labels
+    from codiag.problem import Problem
+    from codiag.result import Factorization
 
 SHOWN = 30
 """Components that fit on a screen."""
@@ -68,7 +81,13 @@ def factorize(
     report: Report = None,
     seed: Seed = 0,
     variable: reading.Variable = None,
+    sort_labels: reading.SortLabels = False,
     force: Force = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also print the stages of the computation and their times.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Write a tensor as a sum of components.
 
@@ -78,14 +97,15 @@ def factorize(
 
     outputs = {"--out": (result, ARRAYS | TABLES), "--figure": (figure, PICTURES), "--report": (report, PAGES)}
     options = reading.TensorOptions(
-        path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent, loss, counts
+        path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent, loss, counts, sort_labels
     )
-    with working("reading ...", outputs, [path], force=force) as command:
+    number = as_count("--rank", rank)
+    with working("reading ...", outputs, [path], force=force, printing=Printing(quiet, as_json)) as command:
         start = time.perf_counter()
-        problem, data, observed, _ = options.read(1 if rank == "auto" else _as_rank(rank), command)
+        problem, data, observed, _ = options.read(1 if number is None else number, command)
         seconds = time.perf_counter() - start
         choice = None
-        if rank == "auto":
+        if number is None:
             command.passes.doing("choosing the rank ...")
             choice = _chosen(problem, max_rank, seed, command)
         command.passes.doing("factorizing ...")
@@ -93,8 +113,11 @@ def factorize(
         command.save("--out", lambda path: _save(path, fit), "" if _is_table(result) else HOW_TO_LOAD)
         command.passes.doing("diagnosing ...")
         about = about_fit(fit)
-        command.report(lambda: factorization_report(fit, data, choice, observed=observed, title=command.title(path)))
-    command.show(shown(repr(fit)), _stage_table(fit, seconds), *about[:-1], _error_of(fit), about[-1])
+        about_page = {"choice": choice, "observed": observed, "title": command.title(path)}
+        command.report(lambda page: factorization_report(fit, data, page, **about_page))
+    stages = [_stage_table(fit, seconds)] if verbose else []
+    command.show(shown(repr(fit)), *about[:-1], _error_of(fit), about[-1], *stages)
+    command.answer(lambda: fit_result(fit, choice))
     command.draw("--figure", lambda path: fit.plot().savefig(path))
 
 
@@ -107,13 +130,6 @@ def _error_of(fit: Factorization) -> str:
         return error
     n_missing = n_entries - fit.n_observed
     return f"{error} over the {fit.n_observed:,} entries observed, of {n_entries:,} ({n_missing:,} missing)"
-
-
-def _as_rank(rank: str) -> int:
-    try:
-        return int(rank)
-    except ValueError:
-        fail(f"--rank must be an integer, or auto; got {rank}")
 
 
 def _chosen(problem: Problem, largest: int, seed: int, command: Command) -> codiag.RankChoice:
@@ -130,6 +146,10 @@ def _chosen(problem: Problem, largest: int, seed: int, command: Command) -> codi
 
 def _fitted(problem: Problem, choice: codiag.RankChoice | None, method: str | None, seed: int) -> Factorization:
     """Fit the problem; if its rank was chosen, return the fit of the choice unless another method is named."""
+    from codiag.methods import as_method
+    from codiag.problem import interrupts_end_searches
+    from codiag.result import complaint_about
+
     if choice is None or method is not None:
         problem = problem if choice is None else problem.with_rank(choice.fit.rank)
         with interrupts_end_searches() if method is None else nullcontext():  # other methods search for nothing
@@ -161,6 +181,9 @@ def about_fit(fit: Factorization) -> list[RenderableType]:
 
 def factor_table(fit: Factorization) -> dict[str, list[Any]]:
     """Return the entries of all factors in columns, a row for each, in the labels of the data."""
+    from codiag._arrays import to_host
+    from codiag.labels import Labels
+
     labels = fit.labels or Labels.counted(len(fit.shape))
     rows: list[tuple[Any, ...]] = []
     for mode, (factor, errors) in enumerate(zip(fit.factors, fit.entry_standard_errors, strict=True)):
@@ -175,6 +198,9 @@ def factor_table(fit: Factorization) -> dict[str, list[Any]]:
 
 
 def _weight_table(fit: Factorization) -> Table:
+    from codiag._arrays import to_host
+    from codiag.labels import Labels
+
     names = (fit.labels or Labels.counted(len(fit.shape))).names
     caption = "+-: standard error of the weight; then, mode by mode, of the unit factors"
     table = table_of("", [], ["component", "weight", "+-", *map(shown, names)], caption=caption)
@@ -187,6 +213,8 @@ def _weight_table(fit: Factorization) -> Table:
 
 
 def _label_table(fit: Factorization, labels: Labels) -> Table:
+    from codiag._arrays import to_host
+
     table = table_of("strongest labels of each component", ["", *map(shown, labels.names)], [])
     factors = [to_host(factor) for factor in fit.tensor.factors]
     for component in range(min(fit.rank, SHOWN)):
@@ -226,23 +254,43 @@ def compare(
     absent: reading.AbsentEntries = reading.Absent.MISSING,
     seed: Seed = 0,
     variable: reading.Variable = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Factorize a tensor by every method that applies.
 
     The error of each, and the distance from the best one, are printed.
     """
     options = reading.TensorOptions(path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent)
-    with working("comparing ...", sources=[path]) as command:
+    with working("comparing ...", sources=[path], printing=Printing(quiet, as_json)) as command:
         results = compare_methods(options.read(rank, command).problem, seed=seed)
     command.show(
         _comparison_table(results, f"{command.title(path)}, rank {rank}"),
         "[dim]distance: mean distance of the unit factors from those of the fit with the smallest error[/dim]",
         *(f"[dim]{shown(line)}[/dim]" for line in _not_applied(results)),
     )
+    command.answer(lambda: _comparison_result(results))
+
+
+def _comparison_result(results: list[Comparison]) -> dict[str, Any]:
+    """Return the methods that apply, the best first, and the reasons of the others, for JSON."""
+    applied = [(result, result.fit) for result in results if result.fit is not None]
+    columns: dict[str, list[Any]] = {
+        "method": [result.method for result, _ in applied],
+        "relative_error": [fit.relative_error for _, fit in applied],
+        "distance": [result.distance for result, _ in applied],
+        "converged": [fit.converged for _, fit in applied],
+        "sweeps": [sum(stage.sweeps for stage in fit.stages) for _, fit in applied],
+        "seconds": [result.seconds for result, _ in applied],
+    }
+    reasons = {result.method: result.reason for result in results if result.fit is None}
+    return {"methods": rows_of_columns(columns), "not_applied": reasons}
 
 
 def _not_applied(results: list[Comparison]) -> list[str]:
     """Return the methods that do not apply, a line for each reason."""
+    from codiag.methods import as_method
+
     by_reason: dict[str, list[Comparison]] = {}
     for result in results:
         if result.fit is None:
@@ -269,6 +317,10 @@ class Comparison:
 
 def compare_methods(problem: Problem, *, seed: int | None = None) -> list[Comparison]:
     """Solve a problem by every method; return fits by their error, and methods that do not apply last."""
+    from codiag.methods import METHODS, as_method
+    from codiag.metrics import factor_error
+    from codiag.result import solve
+
     fits: dict[str, tuple[Factorization | None, str, float]] = {}
     for name in METHODS:
         start = time.perf_counter()

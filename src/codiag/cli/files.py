@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from codiag._text import is_number
+from codiag._text import is_number, text_start
 from codiag.cli.terminal import fail
-from codiag.io import split_dataset
 
 PICTURES = {".png", ".svg", ".pdf"}
 TABLES = {".csv", ".tsv"}
@@ -32,6 +31,7 @@ BEGINNINGS = {
     b"\x89HDF\r\n": ".h5",
     b"PAR1": ".parquet",
     b"MATLAB": ".mat",
+    b"CDF": ".nc",
     b"<?xml": ".graphml",
     b"<graphml": ".graphml",
 }
@@ -43,6 +43,8 @@ def check_outputs(outputs: Outputs, sources: Sequence[Path] = (), *, force: bool
 
     The input files `sources` are never replaced, whatever the name that is given; other files only with `force`.
     """
+    from codiag.io import split_dataset
+
     named = {option: path for option, (path, _) in outputs.items() if path is not None}
     streams = [option for option, path in named.items() if path == STREAM]
     if len(streams) > 1:
@@ -97,7 +99,7 @@ def stream_ending(endings: set[str]) -> str:
     return ".csv" if ".csv" in endings else min(endings)
 
 
-def write_to_stdout(write: Callable[[Path], None], ending: str) -> None:
+def write_to_stdout(write: Callable[[Path], object], ending: str) -> None:
     """Write what belongs into a file to the standard output, all of it or nothing."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"stdout{ending}"
@@ -115,18 +117,19 @@ def spooled(folder: Path, text_ending: str) -> Path:
     if content[:2] == b"\x1f\x8b":
         content = gzip.decompress(content)
     ending = next((kind for start, kind in BEGINNINGS.items() if content.startswith(start)), None)
+    if ending == ".npz" and b"xl/workbook" in content:
+        ending = ".xlsx"
     path = folder / f"standard input{ending or _text_ending(content, text_ending)}"
     path.write_bytes(content)
     return path
 
 
 def _text_ending(content: bytes, expected: str) -> str:
-    """Return .tns for a FROSTT list, .jsonl, .tsv or .csv for a table; .txt if that is what a command expects."""
+    """Return .tns for a FROSTT list, .jsonl for JSON lines, .csv for a table; .txt if a command expects that."""
     if expected == ".txt":
         return expected
-    first = next((line for line in content.splitlines() if line.strip() and not line.startswith(b"#")), b"")
-    if expected == ".tns" and all(is_number(field) for field in first.decode("utf-8", "replace").split()):
+    lines = text_start(content).splitlines()
+    first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
+    if expected == ".tns" and all(is_number(field) for field in first.split()):
         return ".tns"
-    if first.lstrip().startswith(b"{"):
-        return ".jsonl"
-    return ".tsv" if b"\t" in first and b"," not in first else ".csv"
+    return ".jsonl" if first.lstrip().startswith("{") else ".csv"

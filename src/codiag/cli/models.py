@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 from rich.table import Table
 
-from codiag.cli.commands import Force, Report, Seed, argument, as_command, option, table_of, working
+from codiag.cli.commands import (
+    Force,
+    Json,
+    Printing,
+    Quiet,
+    Report,
+    Seed,
+    argument,
+    as_command,
+    as_count,
+    option,
+    table_of,
+    working,
+)
 from codiag.cli.files import ARRAYS, PAGES, PICTURES, TABLES
+from codiag.cli.results import communities_result, topics_result
 from codiag.cli.terminal import shown
 
 if TYPE_CHECKING:
@@ -26,11 +40,13 @@ def topics(
         Path,
         argument(
             "CORPUS",
-            "A folder of .txt files, a .txt file with one document per line, a .csv, .tsv or .parquet table (also "
-            ".gz), or counts (.npz, documents x words); - for lines on the standard input.",
+            "A folder of .txt files, a .txt file with one document per line, a .csv, .tsv (also .gz), .parquet or "
+            ".xlsx table, or counts (.npz, documents x words); - for lines on the standard input.",
         ),
     ],
-    n_components: Annotated[int, option("--topics", "-k", "-t", words="Number of topics.")],
+    n_components: Annotated[
+        str, option("--topics", "-k", "-t", metavar="N", words="Number of topics, or auto to estimate it.")
+    ],
     result: Annotated[
         Path | None, option("--out", "-o", words="File to save topics, weights and shares to, .npz.")
     ] = None,
@@ -78,6 +94,8 @@ def topics(
     report: Report = None,
     seed: Seed = 0,
     force: Force = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Find topics in a corpus. Their weights and top words are printed."""
     from codiag.io import write_table
@@ -87,25 +105,28 @@ def topics(
 
     outputs = {"--out": (result, ARRAYS), "--documents": (documents, TABLES), "--figure": (figure, PICTURES)}
     outputs["--report"] = (report, PAGES)
-    with working("finding topics ...", outputs, [path], force=force) as command:
+    number = as_count("--topics", n_components)
+    with working("finding topics ...", outputs, [path], force=force, printing=Printing(quiet, as_json)) as command:
         source = command.source(path, ".txt")
         corpus = read_corpus(source, text=text, document=document, stop_words=stop_words, min_df=min_df)
         counts, vocabulary, names = corpus
-        model = LatentDirichlet(n_components, alpha_0=alpha_0, max_iter=max_iter, random_state=seed).fit(counts)
+        model = LatentDirichlet(number, alpha_0=alpha_0, max_iter=max_iter, random_state=seed).fit(counts)
         shares = model.transform(counts)
         contents = ": components, weights, doc_topic_prior, vocabulary, shares, documents"
         command.save("--out", lambda path: save_topics(path, model, corpus, shares), contents)
         command.save("--documents", lambda path: write_table(path, share_table(corpus, shares)))
-        command.report(lambda: topics_report(model, counts, vocabulary, documents=names, title=command.title(path)))
+        about_page: dict[str, Any] = {"documents": names, "title": command.title(path)}
+        command.report(lambda page: topics_report(model, counts, vocabulary, page, **about_page))
         perplexity = model.perplexity(counts)
     heading = f"{command.title(path)}: {counts.shape[0]} documents, {counts.shape[1]} words"
     table = table_of(heading, ["topic"], ["weight", "strongest in"])
     table.add_column("words")
-    strongest = np.bincount(np.argmax(shares, axis=1), minlength=n_components)
+    strongest = np.bincount(np.argmax(shares, axis=1), minlength=len(model.weights_))
     rows = zip(model.weights_, strongest, model.top_words(vocabulary, n_words), strict=True)
     for topic, (weight, n_documents, words) in enumerate(rows):
         table.add_row(str(topic), f"{weight:.3f}", str(n_documents), shown(" ".join(words)))
     command.show(table, f"perplexity of these documents [bold]{perplexity:.1f}[/bold]")
+    command.answer(lambda: topics_result(model, corpus, shares, n_words) | {"perplexity": perplexity})
     command.draw("--figure", lambda path: draw_topics(model, vocabulary, n_words=n_words).savefig(path))
 
 
@@ -120,15 +141,15 @@ def communities(
         ),
     ],
     n_components: Annotated[
-        int | None,
+        str,
         option(
             "--communities",
             "-k",
             "--k",
-            min=1,
-            words="Number of communities; by default, estimated from the spectrum of the graph.",
+            metavar="N",
+            words="Number of communities; by default auto, estimated from the spectrum of the graph.",
         ),
-    ] = None,
+    ] = "auto",
     result: Annotated[Path | None, option("--out", "-o", words="Where to save memberships, .csv or .tsv.")] = None,
     weight: Annotated[
         str | None,
@@ -164,6 +185,8 @@ def communities(
     report: Report = None,
     seed: Seed = 0,
     force: Force = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Find communities in a graph, which may overlap. Their sizes are printed."""
     from codiag.io import write_table
@@ -172,10 +195,11 @@ def communities(
     from codiag.reports import communities_report
 
     outputs = {"--out": (result, TABLES), "--figure": (figure, PICTURES), "--report": (report, PAGES)}
-    with working("finding ...", outputs, [path], force=force) as command:
+    number = as_count("--communities", n_components)
+    with working("finding ...", outputs, [path], force=force, printing=Printing(quiet, as_json)) as command:
         graph = read_graph(command.source(path, ".txt"), weight=weight)
         model = MixedMembershipCommunities(
-            n_components,
+            number,
             alpha_0=alpha_0,
             degree_corrected=degree_corrected,
             method=method,
@@ -186,8 +210,9 @@ def communities(
         ).fit(graph)
         contents = ": every node, its strongest community, all memberships"
         command.save("--out", lambda path: write_table(path, model.membership_table()), contents)
-        command.report(lambda: communities_report(model, title=command.title(path)))
+        command.report(lambda page: communities_report(model, page, title=command.title(path)))
     command.show(_community_table(model, command.title(path)))
+    command.answer(lambda: communities_result(model))
     command.draw("--figure", lambda path: draw_communities(model).savefig(path))
 
 

@@ -7,22 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 import codiag
+from codiag._text import TABLES, ending_of
 from codiag.cli.commands import Command, argument, option
-from codiag.cli.terminal import remark
-from codiag.labels import Labelled, Labels
-from codiag.tensors import SparseTensor
+
+if TYPE_CHECKING:
+    from codiag.labels import Labels
 
 TensorFile = Annotated[
     Path,
     argument(
         "TENSOR",
-        "A .npy(.gz), .npz, .mat, .tns(.gz), .zarr or .h5 file, x.h5:/name for one array of several; a .csv, .tsv "
-        "(also .gz) or .parquet table with a row for each entry; or - for the standard input.",
+        "A .npy(.gz), .npz, .mat, .tns(.gz), .zarr, .h5 or .nc file, x.h5:/name for one array of several; a .csv, "
+        ".tsv (also .gz), .parquet or .xlsx table with a row for each entry; or - for the standard input.",
     ),
 ]
 Rank = Annotated[int, option("--rank", "-k", "-r", words="Number of components.")]
@@ -55,6 +56,10 @@ Counts = Annotated[
     bool,
     typer.Option("--counts", help="Entries are counts: --loss poisson. Rows of a table are events, which are counted."),
 ]
+SortLabels = Annotated[
+    bool,
+    typer.Option("--sort-labels", help="Sort labels of a table that are text; by default they keep the table's order."),
+]
 Value = Annotated[
     str | None, option("--value", metavar="COLUMN", words="Column that holds the entries; by default the last.")
 ]
@@ -79,8 +84,8 @@ MissingEntries = Annotated[
     Missing,
     typer.Option(
         "--missing",
-        help="How missing entries are marked: nan; zero, and in a sparse file all that it does not list; none if no "
-        "entry may be missing.",
+        help="What counts as missing: nan = NaN entries; zero = zeros, and everything that a sparse file does not "
+        "list; none = nothing, and NaN is an error.",
     ),
 ]
 AbsentEntries = Annotated[Absent, typer.Option("--absent", help="Combinations of labels that a table does not list.")]
@@ -110,6 +115,7 @@ class TensorOptions:
     absent: Absent
     loss: str | None = None
     counts: bool = False
+    sort_labels: bool = False
 
     def read(self, rank: int, command: Command) -> Read:
         """Read the file."""
@@ -120,11 +126,18 @@ class TensorOptions:
         are_events = self.counts and self.value is None
         absent = Absent.ZERO if self.counts else self.absent
         loaded = read_labelled_entries(
-            source, self.variable, modes=columns, value=self.value, absent=absent, counts=are_events
+            source,
+            self.variable,
+            modes=columns,
+            value=self.value,
+            absent=absent,
+            counts=are_events,
+            sort=self.sort_labels,
         )
         shape = loaded.tensor.shape
         command.passes.over(shape)
-        data, observed = _observed(loaded, self.missing)
+        is_table = ending_of(source) in TABLES
+        data, observed = _observed(loaded.tensor, self.missing, is_table=is_table)
         constraints = _constraints(self.nonnegative, self.nn_modes, len(shape))
         problem = codiag.Problem(
             data,
@@ -137,8 +150,8 @@ class TensorOptions:
         )
         if self.missing is Missing.NONE:
             _refuse_missing(problem)
-        if loaded.labels is not None and columns is None:
-            _note_constant(loaded.labels, shape)
+        if loaded.labels is not None and is_table and columns is None:
+            command.note(_constant_columns(loaded.labels, shape))
         return Read(problem, data, observed, loaded.labels)
 
 
@@ -152,16 +165,15 @@ def _constraints(nonnegative: bool, modes: str | None, order: int) -> list[str |
     return ["nonnegative" if str(mode) in chosen else None for mode in range(order)]
 
 
-def _observed(loaded: Labelled, missing: Missing) -> tuple[Any, Any]:
+def _observed(entries: Any, missing: Missing, *, is_table: bool) -> tuple[Any, Any]:
     """Return the tensor, and which of its entries were observed; None if NaN alone are missing."""
-    entries: Any = loaded.tensor
-    if loaded.labels is not None:
-        if missing is Missing.ZERO:
-            raise ValueError("--missing zero is for arrays; --absent says what combinations a table does not list are")
-        return entries, None
     if missing is not Missing.ZERO:
         return entries, None
+    if is_table:
+        raise ValueError("--missing zero is for arrays; --absent says what combinations a table does not list are")
     if hasattr(entries, "coords"):  # a list of entries
+        from codiag.tensors import SparseTensor
+
         return SparseTensor(entries.coords, entries.values, entries.shape, absent="missing"), None
     return entries, entries != 0
 
@@ -177,12 +189,11 @@ def _refuse_missing(problem: codiag.Problem) -> None:
         )
 
 
-def _note_constant(labels: Labels, shape: Sequence[int]) -> None:
-    """Print which columns became modes of size 1, since they hold one label alone."""
+def _constant_columns(labels: Labels, shape: Sequence[int]) -> str:
+    """Return a sentence about columns that became modes of size 1, since they hold one label alone; empty if none."""
     constant = [name for name, size in zip(labels.names, shape, strict=True) if size == 1]
     others = [name for name in labels.names if name not in constant]
-    if constant and len(others) >= 3:
-        listed = " and ".join(constant)
-        remark(
-            f"{listed} has one label in all rows, and makes a mode of size 1; --modes {','.join(others)} leaves it out"
-        )
+    if not constant or len(others) < 3:
+        return ""
+    listed = " and ".join(constant)
+    return f"{listed} has one label in all rows, and makes a mode of size 1; --modes {','.join(others)} leaves it out"

@@ -7,6 +7,8 @@ in backquotes, as ``name=value``, or after "leave".
 from __future__ import annotations
 
 import inspect
+import io
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -27,11 +29,13 @@ err = Console(stderr=True)
 FILE = "path"
 """The argument of functions that is no option, but the file to be read."""
 SUBJECT = re.compile(r"(?P<before>^|: )(?P<names>(?:\w+, )*(?:\w+ and )?\w+)(?= (?:must|needs?|names?|says?|is|are)\b)")
-ASSIGNED = re.compile(r"\b(?P<name>\w+)=(?P<value>'[^']*'|\"[^\"]*\"|[\w.+-]*\w)")
+ASSIGNED = re.compile(r"\b(?P<name>\w+)=(?P<value>\[[^]]*\]|'[^']*'|\"[^\"]*\"|[\w.+-]*\w)")
 QUOTED = re.compile(r"`(?P<name>\w+)`")
 LEFT_OUT = re.compile(r"(?<=eave )(?P<name>\w+)(?= out\b)")
 OBJECTS = re.compile(r", (?P<last>[^,;]+),? or (?:an object of codiag\.\w+|an array)")
 """Python objects at the end of a list, which no option can be."""
+CALLS = re.compile(r",? as (?:in|with) (?:[\w.]+\((?:[^()]|\([^()]*\))*\)(?:\.\w+\([^()]*\))*(?: of \w+)?|groupby)")
+"""Calls of Python that a message advises, which a command line has no use for."""
 SPOOLED = re.compile(r"(?:[^\s]*/)?standard input(?:\.\w+)+")
 """The file that holds the standard input."""
 
@@ -55,6 +59,32 @@ def show_warning(options: Mapping[str, str], message: Warning | str, *_source: o
 def remark(message: str) -> None:
     """Print what a user may not expect, on the standard error."""
     _say("[cyan]Note:[/cyan]", message)
+
+
+@contextmanager
+def notes_of_reading(note: Callable[[str], None]) -> Iterator[None]:
+    """Print each sentence that readers of files log, once."""
+    logger, handler = logging.getLogger("codiag.reading"), _Notes(note)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+class _Notes(logging.Handler):
+    def __init__(self, note: Callable[[str], None]) -> None:
+        super().__init__(logging.INFO)
+        self._note, self._said = note, set[str]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sentence = SPOOLED.sub("the standard input", record.getMessage())
+        if sentence not in self._said:
+            self._said.add(sentence)
+            self._note(sentence)
 
 
 def _say(heading: str, message: str) -> None:
@@ -97,7 +127,7 @@ def _declared(hint: Any) -> tuple[str, ...]:
 
 def in_options(message: str, options: Mapping[str, str]) -> str:
     """Return a message with options in place of the arguments that it names."""
-    message = SPOOLED.sub("the standard input", OBJECTS.sub(r" or \g<last>", message))
+    message = SPOOLED.sub("the standard input", OBJECTS.sub(r" or \g<last>", CALLS.sub("", message)))
     message = SUBJECT.sub(partial(_subject, options), message)
     message = ASSIGNED.sub(partial(_assigned, options), message)
     for pattern in (QUOTED, LEFT_OUT):
@@ -116,6 +146,8 @@ def _assigned(options: Mapping[str, str], match: re.Match[str]) -> str:
     name, value = match["name"], match["value"].strip("'\"")
     if name not in options:
         return match[0]
+    if value.startswith("["):
+        value = ",".join(part.strip().strip("'\"") for part in value.strip("[]").split(","))
     yes, _, no = options[name].partition("/")
     return {"True": yes, "False": no or f"no {yes}"}.get(value, f"{yes} {value}")
 
@@ -124,6 +156,6 @@ def _yes(options: Mapping[str, str], name: str) -> str:
     return options.get(name, name).partition("/")[0]
 
 
-def progress(message: str) -> AbstractContextManager[Passes]:
+def progress(message: str, *, quiet: bool = False) -> AbstractContextManager[Passes]:
     """Show progress on a terminal: the stages that methods log, and a bar of the passes over a large tensor."""
-    return progress_bar(message, err)
+    return progress_bar(message, Console(file=io.StringIO()) if quiet else err)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -30,11 +29,16 @@ from codiag.diagonalize._starts import eigenvector_start, orthogonal_start
 MAX_SWEPT_SIZE = 30
 """Size of the matrices up to which `Jacobi` is one of the starts: its sweeps then take as long as a few dozen steps."""
 
-MAX_PAIR_STEPS = 30
-"""Steps of single pairs after which Newton's method takes over, because they converge slowly. Chosen by experience."""
+ROUGH = 1e-2
+"""Largest angle of a sweep, in radians, at which `Jacobi` has reached a basin of attraction, and steps take over."""
+
+MAX_PAIR_STEPS = 12
+"""Steps of single pairs after which Newton's method takes over, because they converge slowly. Between 6 and 20 the time
+hardly depends on it; with less noise than that pair steps converge in fewer."""
 
 MAX_NEWTON_ENTRIES = 2**24
-"""Entries of the stack up to which Newton's method is used: it needs transformed copies of all matrices (128 MB)."""
+"""Entries of the stack, and of an array with as many slices as components, up to which Newton's method is used: both
+are kept (128 MB each)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +50,7 @@ class OrthogonalNewton(NewtonLike):
     .. math:: W_{ij} = (y_{ji} - y_{ij}) / \sum_l (d_{il} - d_{jl})^2, \quad y_{ij} = \sum_l d_{jl} (D_l)_{ij},
 
     Cardoso's first-order error with the current off-diagonal entries as the noise. A step that lowers the diagonal
-    energy is replaced by a shorter one. If convergence is slow, Anderson acceleration speeds it up, and after 30 steps
+    energy is replaced by a shorter one. If convergence is slow, Anderson acceleration speeds it up, and after 12 steps
     Newton's method with the whole second derivative, by conjugate gradients.
 
     **Needs** symmetric matrices and orthonormal factors. **Costs** one eigendecomposition and, for each step, one
@@ -121,13 +125,18 @@ class OrthogonalNewton(NewtonLike):
         """Yield fixed points from several starts, and the one of Jacobi sweeps if the matrices are small."""
         stack = core.matrices
         yield _fixed_point(core, first._replace(n_sweeps=0))
-        if stack.shape[1] <= MAX_SWEPT_SIZE:
-            yield _fixed_point(core, Jacobi(max_sweeps=self.max_sweeps).iterate(stack, rng))
-        for trial in range(4):
-            start = orthogonal_start(stack, rng) if trial else eigenvector_start(stack)
+        for start in self._starts(stack, rng):
             outcome = _follow_rotations(core, start, probe, self._limits(stack))
             inverse = orthonormalize(outcome.point)
             yield _fixed_point(core, Iterate(inverse, inverse, outcome.n_sweeps, outcome.converged))
+
+    def _starts(self, stack: Array, rng: np.random.Generator) -> Iterator[Array]:
+        """Yield further starts: the end of rough Jacobi sweeps if the matrices are small, eigenvectors, random ones."""
+        if stack.shape[1] <= MAX_SWEPT_SIZE:
+            yield Jacobi(tol=ROUGH, max_sweeps=self.max_sweeps).iterate(stack, rng).left
+        yield eigenvector_start(stack)
+        for _ in range(3):
+            yield orthogonal_start(stack, rng)
 
 
 def _fixed_point(core: MatrixStack, iterate: Iterate) -> FixedPoint:
@@ -137,12 +146,13 @@ def _fixed_point(core: MatrixStack, iterate: Iterate) -> FixedPoint:
 def _follow_rotations(core: MatrixStack, inverse: Array, probe: Array, limits: Limits) -> Outcome:
     """Follow the steps of single pairs, and those of Newton's method if they converge slowly."""
     max_newton_steps = limits.max_sweeps - MAX_PAIR_STEPS
-    has_newton = max_newton_steps > 0 and math.prod(core.matrices.shape) <= MAX_NEWTON_ENTRIES
+    n, size, _ = core.matrices.shape
+    has_newton = max_newton_steps > 0 and max(n, size) * size**2 <= MAX_NEWTON_ENTRIES
     first = replace(limits, max_sweeps=MAX_PAIR_STEPS) if has_newton else limits
     outcome = find_fixed_point(lambda point: rotation_step(core, point, probe), rotate, inverse, first)
     if outcome.converged or not has_newton:
         return outcome
     start = orthonormalize(outcome.point)
-    end = newton_rotations(core.matrices, start, limits.tol, limits.statistical_tol, max_newton_steps)
+    end = newton_rotations(core, start, limits.tol, limits.statistical_tol, max_newton_steps)
     last = rotation_step(core, end.left, probe)
     return Outcome(end.left, last, outcome.n_sweeps + end.n_sweeps, end.converged)

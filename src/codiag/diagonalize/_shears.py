@@ -15,7 +15,7 @@ import numpy as np
 from codiag._arrays import Array, array_namespace, epsilon, identity, like, to_host
 from codiag.diagonalize._fixed_point import Iterate, Limits, Outcome, Step, contraction_rate, find_fixed_point
 from codiag.diagonalize._stack import MatrixStack, TwoSidedStack
-from codiag.diagonalize._starts import generic_start
+from codiag.diagonalize._starts import definite_start, generic_start
 
 
 def shear(move: Array, inverse: Array) -> Array:
@@ -121,10 +121,11 @@ def _measured(point: Array, move: Array, gaps: Array, sides: tuple[Array, Array]
     return Step(point, move, off, largest, scaled / max(variance, 1e-300) ** 0.5, rate)
 
 
-def most_likely(stack: Array, weights: Array, start: Array, tol: float, max_sweeps: int) -> Iterate:
+def most_likely(stack: Array, weights: Array, start: Array | None, tol: float, max_sweeps: int) -> Iterate:
     r"""Diagonalize positive definite matrices by maximum likelihood, from given inverse factors.
 
-    The matrices (n, d, d) are real or complex; their weights (n,) sum to one; the rows keep the scale of the start.
+    The matrices (n, d, d) are real or complex; their weights (n,) sum to one; the rows keep the scale of the start, by
+    default that of `definite_start`.
     The criterion of Pham, :math:`f(B) = \sum_l w_l \sum_i \log (D_l)_{ii} - 2 \log |\det B|` with
     :math:`D_l = B M_l B^H`, is half the Kullback-Leibler divergence of the :math:`D_l` from their diagonals, up to a
     constant. For :math:`B \leftarrow (I + W) B` its gradient is :math:`g_{ij} = \sum_l w_l (D_l)_{ij} / (D_l)_{ii}`. If
@@ -141,31 +142,44 @@ def most_likely(stack: Array, weights: Array, start: Array, tol: float, max_swee
     rounding = epsilon(stack)
     trust = 0.0 if _is_complex(stack) else 0.1  # acceleration is for real matrices
     limits = Limits(max(tol, 4 * rounding), 0.0, max_sweeps, trust, slack=100 * rounding, monotone=True)
-    outcome = find_fixed_point(lambda point: _likelihood_step(stack, weights, point), shear, start, limits)
+    if start is None:
+        start = identity(stack.shape[1], stack) if _is_complex(stack) else definite_start(stack)
+    core = MatrixStack(stack)
+    outcome = find_fixed_point(lambda point: _likelihood_step(core, weights, point), shear, start, limits)
     return Iterate(outcome.point, outcome.point, outcome.n_sweeps, outcome.converged)
 
 
-def _likelihood_step(stack: Array, weights: Array, inverse: Array) -> Step:
-    xp = array_namespace(stack)
-    products = inverse @ stack
-    diagonals = xp.sum(products * _conjugate(inverse), axis=2)
-    diagonals = xp.real(diagonals) if _is_complex(stack) else diagonals
-    shares = weights[:, None] / diagonals
-    sums = xp.sum(shares[:, :, None] * products, axis=0)
-    gradient = sums @ xp.matrix_transpose(_conjugate(inverse))
-    curvature = xp.matrix_transpose(shares) @ diagonals
+def _likelihood_step(core: MatrixStack, weights: Array, inverse: Array) -> Step:
+    """Return the Newton step of the likelihood, from one product of the matrices with the inverse factors."""
+    xp = array_namespace(inverse)
+    other = _conjugate(inverse)
+    blocks: list[Array] = []
+    sums, start = 0.0, 0
+    for product in core.transformed(inverse):
+        diagonal = _real((product @ other[:, :, None])[:, :, 0])
+        share = weights[None, start : start + diagonal.shape[1]] / diagonal
+        sums = sums + (xp.astype(share, product.dtype)[:, None, :] @ product)[:, 0, :]
+        blocks.append(diagonal)
+        start += diagonal.shape[1]
+    diagonals = xp.concat(blocks, axis=1)
+    gradient = sums @ xp.matrix_transpose(other)
+    curvature = (weights / diagonals) @ xp.matrix_transpose(diagonals)
     gaps = curvature * xp.matrix_transpose(curvature) - 1
-    resolved = gaps > 100 * epsilon(stack)  # false on the diagonal, and for pairs with proportional diagonals
+    resolved = gaps > 100 * epsilon(inverse)  # false on the diagonal, and for pairs with proportional diagonals
     move = xp.matrix_transpose(_conjugate(gradient)) - xp.matrix_transpose(curvature) * gradient
     move = xp.where(resolved, move / xp.where(resolved, gaps, xp.ones_like(gaps)), xp.zeros_like(move))
     largest = float(xp.max(xp.abs(move)))
-    merit = float(xp.sum(weights[:, None] * xp.log(diagonals)) - 2 * xp.linalg.slogdet(inverse)[1])
+    merit = float(xp.sum(weights * xp.log(diagonals)) - 2 * xp.linalg.slogdet(inverse)[1])
     merit = merit if math.isfinite(merit) else math.inf
     return Step(inverse, move, merit, largest, math.inf, math.inf)
 
 
 def _is_complex(array: Array) -> bool:
     return bool(array_namespace(array).isdtype(array.dtype, "complex floating"))
+
+
+def _real(array: Array) -> Array:
+    return array_namespace(array).real(array) if _is_complex(array) else array
 
 
 def _conjugate(array: Array) -> Array:

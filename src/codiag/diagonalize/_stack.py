@@ -129,6 +129,12 @@ class MatrixStack:
                 block = _side_by_side(self.matrices[start:stop, ...])
             yield xp.reshape(_product(inverse, block, self._buffer), (k, -1, columns))
 
+    def entries(self, inverse: Array) -> Array:
+        """Return all D_l = B M_l B^T, as (k, n, k)."""
+        xp, (n, _, columns) = array_namespace(inverse), self.matrices.shape
+        product = xp.reshape(inverse @ self._layout, (-1, columns))
+        return xp.reshape(product @ xp.matrix_transpose(inverse), (-1, n, inverse.shape[0]))
+
     @cached_property
     def _block_size(self) -> int:
         n, rows, columns = (int(size) for size in self.matrices.shape)

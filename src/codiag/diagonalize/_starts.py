@@ -55,18 +55,36 @@ def pencil_start(stack: Array, rng: np.random.Generator) -> tuple[np.ndarray, np
     raise np.linalg.LinAlgError("every random combination of the matrices was singular")
 
 
+def definite_start(stack: Array) -> Array:
+    """Return rows that diagonalize the mean of positive definite matrices and a random combination of them.
+
+    Unlike the pencil of two random combinations, this is a symmetric eigenproblem, and its eigenvectors are never
+    complex if the matrices are real. The combination is always the same.
+    """
+    xp, (n, size, _) = array_namespace(stack), stack.shape
+    coefficients = np.stack([np.full(n, 1 / n), np.random.default_rng(0).standard_normal(n)])
+    mean, combination = to_host(xp.reshape(like(coefficients, stack) @ xp.reshape(stack, (n, -1)), (2, size, size)))
+    whitener = np.linalg.inv(np.linalg.cholesky(mean))
+    rows = np.linalg.eigh(whitener @ combination @ whitener.conj().T)[1].conj().T @ whitener
+    return like(rows, stack)
+
+
 def whitened_start(stack: Array) -> Array:
-    """Return rows that turn the largest of the matrices into a diagonal of signs, the start of Tichavsky & Yeredor."""
+    """Return rows that turn one of the matrices into a diagonal of signs, the start of Tichavsky & Yeredor.
+
+    It is the first matrix whose norm is at least half of the largest, so that it is not a negligible one.
+    """
     xp = array_namespace(stack)
-    norms = xp.sum(xp.reshape(stack, (stack.shape[0], -1)) ** 2, axis=1)
-    values, vectors = xp.linalg.eigh(xp.astype(stack[int(xp.argmax(norms)), ...], xp.float64))
+    norms = xp.linalg.vector_norm(xp.reshape(stack, (stack.shape[0], -1)), axis=1)
+    large = xp.astype(norms >= xp.max(norms) / 2, xp.int64)
+    values, vectors = xp.linalg.eigh(xp.astype(stack[int(xp.argmax(large)), ...], xp.float64))
     sizes = xp.abs(values)
     sizes = xp.clip(sizes, float(xp.max(sizes)) * stack.shape[1] * epsilon(stack), None)
     return xp.astype(xp.matrix_transpose(vectors / xp.sqrt(sizes)), stack.dtype)
 
 
 def eigenvector_start(stack: Array) -> Array:
-    """Return the eigenvectors, as rows, of the largest of the matrices."""
+    """Return the eigenvectors, as rows, of the matrix of `whitened_start`."""
     rows = whitened_start(stack)
     return rows / array_namespace(rows).linalg.vector_norm(rows, axis=1, keepdims=True)
 

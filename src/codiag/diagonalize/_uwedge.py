@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codiag._arrays import Array, identity, like, to_host
+from codiag._arrays import Array, like, to_host
 from codiag._checks import as_flag
 from codiag.diagonalize._base import NewtonLike
 from codiag.diagonalize._fixed_point import (
@@ -32,6 +32,16 @@ one takes much longer, and above which no further starts are drawn. Chosen by ex
 MAX_SWEPT_SIZE = 60
 """Size of the matrices above which J-Di is no fallback: each of its sweeps takes as long as a hundred steps."""
 
+MAX_FINE_SIZE = 20
+"""Size of the matrices above which sweeps of J-Di precede steps only, and do not replace them: it takes hundreds."""
+
+MAX_ROUGH_SWEEPS = 15
+"""Sweeps of J-Di before steps. At size 40 they take as long as the steps from five starts. Chosen by experience."""
+
+UNCERTAIN = 0.5
+"""Contraction rate above which another start is tried. The rate assumes the same off-diagonal energy for all pairs;
+half of what contracts leaves room for pairs that have more."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class UWEDGE(NewtonLike):
@@ -48,10 +58,10 @@ class UWEDGE(NewtonLike):
     and, for each step, one matrix product of :math:`2 n d^3` operations; a few steps with small noise.
     **Guarantees** fixed points that depend neither on the scale of the rows nor on the coordinates of the matrices,
     and a unique one if the noise is so small that the steps contract (see Notes). **Fails** to be certain with larger
-    noise, because several fixed points may exist: up to four more starts are then tried, until the lowest
+    noise, because several fixed points may exist: up to three more starts are then tried, until the lowest
     :math:`\sum_{i \ne j} R_{ij} / \sqrt{R_{ii} R_{jj}}`, with :math:`R_{ij} = \sum_l (D_l)_{ij}^2`, has been reached
-    twice. If the steps do not converge, sweeps of `JDi` precede them up to size 60. For larger matrices each sweep
-    takes as long as a hundred steps, and the best iterate is returned with ``converged`` false.
+    twice. If the steps converge from no start, at most 15 sweeps of `JDi` precede them up to size 60, and as many as it
+    needs replace them up to size 20. Otherwise the best iterate is returned with ``converged`` false.
 
     Parameters
     ----------
@@ -114,7 +124,7 @@ class UWEDGE(NewtonLike):
         start, n_sweeps = _start(stack, rng, probe, limits)
         outcome = _follow(core, start, probe, limits)
         iterate = Iterate(outcome.point, outcome.point, n_sweeps + outcome.n_sweeps, outcome.converged)
-        if outcome.is_unique or not self.fallback:
+        if (outcome.converged and outcome.last.contraction < UNCERTAIN) or not self.fallback:
             return iterate
         lowest = lowest_fixed_point(self._restarts(core, rng, probe, iterate), stack.shape[1])
         return lowest._replace(n_sweeps=lowest.n_sweeps + iterate.n_sweeps)
@@ -129,20 +139,19 @@ class UWEDGE(NewtonLike):
     ) -> Iterator[FixedPoint]:
         """Yield fixed points from several starts, to full tolerance: without theory there is no standard error.
 
-        If the steps from the first start did not converge, rough sweeps of J-Di precede all others, and fine ones
-        follow if these do not converge either.
+        If the steps converge from none of them, sweeps of J-Di lead to the last one.
         """
-        can_sweep = core.matrices.shape[1] <= MAX_SWEPT_SIZE
-        sweep_first = can_sweep and not first.converged
+        best = FixedPoint(first._replace(n_sweeps=0), criterion(core, first.left, first.left))
         any_converged = False
-        for start in _starts(core.matrices, rng, first, sweep_first):
-            end = None if sweep_first else self._stepped(core, start, probe, avoid_saddles=True)
-            if end is None or (can_sweep and not end.iterate.converged):
-                end = self._swept(core, start if end is None else end.iterate.left, probe)
+        for start in _starts(core.matrices, rng, first):
+            end = self._stepped(core, start, probe, avoid_saddles=True)
             any_converged = any_converged or end.iterate.converged
+            best = min(best, end, key=lambda end: end.criterion)
             yield end
-        if first.converged and not any_converged:
-            yield FixedPoint(first._replace(n_sweeps=0), criterion(core, first.left, first.left))
+        if not any_converged:
+            yield best._replace(iterate=best.iterate._replace(n_sweeps=0))
+            if not best.iterate.converged and core.matrices.shape[1] <= MAX_SWEPT_SIZE:
+                yield self._swept(core, best.iterate.left, probe)
 
     def _stepped(self, core: MatrixStack, point: Array, probe: Array, *, avoid_saddles: bool) -> FixedPoint:
         limits = replace(self._limits(core.matrices), statistical_tol=0.0, avoid_saddles=avoid_saddles)
@@ -151,10 +160,11 @@ class UWEDGE(NewtonLike):
         return FixedPoint(iterate, criterion(core, outcome.point, outcome.point))
 
     def _swept(self, core: MatrixStack, point: Array, probe: Array) -> FixedPoint:
-        rough = hyperbolic_sweeps(core.matrices, 1e-2, 50, point)
+        rough = hyperbolic_sweeps(core.matrices, 1e-2, MAX_ROUGH_SWEEPS, point)
         end = self._stepped(core, rough.left, probe, avoid_saddles=False)
         n_sweeps = rough.n_sweeps + end.iterate.n_sweeps
-        if end.iterate.converged and end.criterion < 1.01 * criterion(core, rough.left, rough.left):
+        kept_basin = end.criterion < 1.01 * criterion(core, rough.left, rough.left)
+        if (end.iterate.converged and kept_basin) or core.matrices.shape[1] > MAX_FINE_SIZE:
             return end._replace(iterate=end.iterate._replace(n_sweeps=n_sweeps))
         # The steps did not converge, or left the basin of attraction that the sweeps had reached.
         fine = hyperbolic_sweeps(core.matrices, max(self.tol, self.statistical_tol / 100), 200, rough.left)
@@ -163,9 +173,13 @@ class UWEDGE(NewtonLike):
         return FixedPoint(fine, criterion(core, fine.left, fine.left))
 
 
-def _starts(stack: Array, rng: np.random.Generator, first: Iterate, sweep_first: bool) -> Iterator[Array]:
-    """Yield further starts: two that the matrices determine, and two random ones if the matrices are not large."""
-    yield identity(stack.shape[1], stack) if sweep_first else first.left
+def _starts(stack: Array, rng: np.random.Generator, first: Iterate) -> Iterator[Array]:
+    """Yield further starts: the end of the first, one that the matrices determine, two random ones if they are small.
+
+    If the steps from the first start did not converge, more of them are no better than those from another start.
+    """
+    if first.converged:
+        yield first.left
     yield whitened_start(stack)
     for _ in range(2 if stack.shape[1] <= LARGE else 0):
         yield like(pencil_start(stack, rng)[0], stack)

@@ -12,7 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from codiag._text import SEPARATORS, as_path, checked_ending, inert, written_at_once
+from codiag._checks import as_flag
+from codiag._text import (
+    SEPARATORS,
+    as_frame,
+    as_path,
+    checked_ending,
+    column_of,
+    inert,
+    values_of,
+    written_at_once,
+)
 from codiag.labels import Labelled, of_table
 from codiag.models.crowd import votes_in
 
@@ -76,21 +86,28 @@ def read_votes(
     return votes
 
 
-def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent: str = "missing") -> Labelled:
+def labelled_tensor(
+    table: Any, *, modes: Any = None, value: Any = None, absent: str = "missing", sort: bool = False
+) -> Labelled:
     """Turn a long table, a row for each entry, into a tensor with labels.
 
     Parameters
     ----------
     table : data frame, or pandas Series whose index has a level for each mode
-        A frame of any library that narwhals knows: pandas, polars, pyarrow, dask, DuckDB and others. Labels of a mode
-        are sorted, or in the order of their categories; there is one value for each combination.
+        A frame of any library that narwhals knows: pandas, polars, pyarrow, dask, DuckDB and others, with one value
+        for each combination of labels. Labels that are numbers or dates are sorted, and categories are in their order.
+        Other text is in the order of its first appearance, as Jan, Feb, Mar; labels that differ in one number alone
+        are in the order of that number, as store2, store10.
     modes : sequence of str, optional
-        The columns that hold labels, one for each mode; by default all but that of the values.
+        The columns that hold labels, one for each mode; by default all but that of the values, and but a first column
+        without a name, or called "Unnamed: 0", that numbers the rows.
     value : str, optional
         The column that holds the entries; by default the last.
     absent : {"missing", "zero"}
         The value of combinations of labels that are not listed: not observed, as in measurements and ratings, or zero,
         as in counts. Entries whose value is NaN, or an empty cell, are missing in either case.
+    sort : bool
+        Whether to sort all text labels but categories, numbers within them by their size.
 
     Returns
     -------
@@ -113,15 +130,18 @@ def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent:
     >>> table = pd.DataFrame(rows, columns=["person", "dish", "day", "rating"])
     >>> tensor, labels = labelled_tensor(table.iloc[:-1])
     >>> tensor.shape, labels.names, labels.values[1].tolist()
-    ((2, 2, 2), ('person', 'dish', 'day'), ['fish soup', 'rice'])
+    ((2, 2, 2), ('person', 'dish', 'day'), ['rice', 'fish soup'])
+    >>> labelled_tensor(table, sort=True).labels.values[1].tolist()
+    ['fish soup', 'rice']
     >>> fit = codiag.factorize(table, 1, seed=0)
     >>> fit.to_frames()["dish"][0].round(2).to_dict()
-    {'fish soup': 0.89, 'rice': 0.45}
+    {'rice': 0.45, 'fish soup': 0.89}
     """
-    return of_table(table, modes, value, absent)
+    as_flag("sort", sort)
+    return of_table(table, modes, value, absent, sort=sort)
 
 
-def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
+def write_table(path: str | Path, columns: Any) -> None:
     r"""Write columns to a ``.csv`` or ``.tsv`` file, completely or not at all.
 
     Text that a spreadsheet would run as a formula gets a single quote before it, as OWASP advises; numbers do not.
@@ -130,8 +150,8 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
     ----------
     path : str or Path
         The file to write.
-    columns : mapping of str to iterable
-        Columns of one length, by name.
+    columns : mapping of str to iterable, or data frame
+        Columns of one length, by name; or a data frame of any library that narwhals knows, without its index.
 
     See Also
     --------
@@ -150,6 +170,7 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
     """
     path = as_path("path", path)
     separator = SEPARATORS[checked_ending(path, tuple(SEPARATORS), must_exist=False)]
+    columns = _as_columns(columns)
     rows = _checked_rows(columns)
     with written_at_once(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
@@ -163,6 +184,12 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
             has_return = any(isinstance(cell, str) and "\r" in cell for cell in cells)
             writers[has_return].writerow(cells)
         text.detach()
+
+
+def _as_columns(table: Any) -> Any:
+    """Return the columns of a data frame as lists, by name; other objects as they are."""
+    frame = None if isinstance(table, Mapping) else as_frame(table)
+    return table if frame is None else {name: values_of(column_of(frame, name)).tolist() for name in frame.columns}
 
 
 def _checked_rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]:

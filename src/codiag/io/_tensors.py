@@ -13,6 +13,7 @@ from zipfile import ZipFile, is_zipfile
 import numpy as np
 
 from codiag._text import (
+    TABLES,
     as_file,
     as_path,
     check_npz,
@@ -25,11 +26,8 @@ from codiag._text import (
     read_numbers,
     readable,
 )
-from codiag.labels import Labelled, count_rows, of_table, zeros_and
+from codiag.labels import Labelled, count_rows, of_table, read_labelled, zeros_and
 from codiag.tensors import SparseTensor, Tensor, as_tensor
-
-TABLES = (".csv", ".tsv", ".parquet")
-"""Endings of tables with a row for each entry; .gz may follow those of text."""
 
 
 def read_tensor(path: str | Path, variable: str | None = None) -> Tensor:
@@ -47,19 +45,19 @@ def read_entries(path: str | Path, variable: str | None = None) -> Any:
     path : str or Path
         ``.npy`` (mapped, not loaded) and ``.npy.gz``, ``.npz`` (one array, or `coords`, `values` or `data`, and `shape`
         of a COO tensor), ``.mat`` of MATLAB up to version 7, FROSTT ``.tns`` and ``.tns.gz``, with coordinates from
-        one, a ``.zarr`` folder, also a zipped one, or an ``.h5`` or ``.hdf5`` file, which are read in chunks.
-        ``file.h5:/group/array`` names an array of the last three.
+        one, a ``.zarr`` folder, also a zipped one, or an ``.h5`` or ``.hdf5`` file, which are read in chunks;
+        ``file.h5:/group/array`` names an array of these three. NetCDF files, ``.nc``, ``.nc4`` or ``.cdf``.
     variable : str, optional
         Name of the array, if the file holds several.
 
     Returns
     -------
-    array of NumPy, dask array, or SparseTensor
+    array of NumPy, dask array, SparseTensor, or of a NetCDF file an xarray.DataArray
     """
     path, named = split_dataset(as_path("path", path))
     readers = {".npy": _read_npy, ".npy.gz": _read_npy, ".npz": _read_npz, ".mat": _read_mat}
     readers |= {".tns": _read_tns, ".tns.gz": _read_tns}
-    readers |= dict.fromkeys(ZARR, _read_zarr) | dict.fromkeys(HDF5, _read_hdf5)
+    readers |= dict.fromkeys(ZARR, _read_zarr) | dict.fromkeys(HDF5, _read_hdf5) | dict.fromkeys(NETCDF, _read_netcdf)
     packed = path.suffix.lower() in (".gz", ".zip")
     ending = "".join(path.suffixes[-2:] if packed else path.suffixes[-1:]).lower()
     if not path.exists():
@@ -88,17 +86,21 @@ def read_labelled_entries(
     value: str | None = None,
     absent: str = "missing",
     counts: bool = False,
+    sort: bool = False,
 ) -> Labelled:
     """Read the entries of a tensor as `read_entries` does, or a long table with its labels.
 
     Parameters
     ----------
     path, variable
-        As in `read_entries`; also a ``.csv``, ``.tsv`` (and ``.gz``) or ``.parquet`` file with a row for each entry.
+        As in `read_entries`; also a ``.csv``, ``.tsv`` (and ``.gz``), ``.parquet`` or ``.xlsx`` file with a row for
+        each entry.
     modes, value, absent
         Columns of such a table, and the combinations that it does not list, as in `codiag.io.labelled_tensor`.
     counts
         Whether every row of such a table is an event, and the entries are how many rows there are of each combination.
+    sort
+        Whether to sort text labels, as in `codiag.io.labelled_tensor`.
 
     Returns
     -------
@@ -108,11 +110,12 @@ def read_labelled_entries(
     if ending_of(path) not in TABLES:
         if modes is not None or value is not None:
             raise ValueError(f"modes and value name columns of a table, {', '.join(TABLES)}; got {path.name}")
-        return Labelled(read_entries(path, variable), None)
+        entries = read_entries(path, variable)
+        return read_labelled(entries) if ending_of(path) in NETCDF else Labelled(entries, None)
     _no_variable(path, variable)
     frame = read_frame(as_file("path", path))
     try:
-        return count_rows(frame, modes) if counts else of_table(frame, modes, value, absent)
+        return count_rows(frame, modes, sort=sort) if counts else of_table(frame, modes, value, absent, sort=sort)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path.name} cannot be read as a tensor: {error}") from error
 
@@ -191,6 +194,29 @@ def _read_hdf5(path: Path, variable: str | None) -> Any:
     return in_chunks(_chosen(path, open_hdf5(path), variable), path)
 
 
+def _read_netcdf(path: Path, variable: str | None) -> Any:
+    """Return a variable with its coordinates, which fill values make NaN; of dask if it is larger than a gigabyte."""
+    xarray = _imported("xarray", path, NETCDF_PACKAGES)
+    with path.open("rb") as file:
+        if not file.read(4).startswith((b"CDF", b"\x89HDF")):
+            raise ValueError(f"{path.name} is not a readable {path.suffix} file: it does not begin like one")
+    try:
+        opened = xarray.open_dataset(path)
+    except ValueError as error:
+        if "engine" not in str(error) and "backend" not in str(error):
+            raise
+        raise ValueError(
+            f"{path.name} cannot be read, since no library for this version of NetCDF is installed. Get one with: pip "
+            f"install {NETCDF_PACKAGES}"
+        ) from error
+    with opened as dataset:
+        array = _chosen(path, dict(dataset.data_vars.items()), variable)
+        if array.size * array.dtype.itemsize <= LARGEST:
+            return array.load()
+    _imported("dask.array", path)
+    return xarray.open_dataset(path, chunks="auto")[array.name]
+
+
 def _chosen(path: Path, arrays: Mapping[str, Any], variable: str | None) -> Any:
     if variable is not None:
         variable = variable.strip("/") if variable not in arrays else variable
@@ -227,6 +253,10 @@ def _no_variable(path: Path, variable: str | None) -> None:
 
 HDF5 = (".h5", ".hdf5")
 ZARR = (".zarr", ".zarr.zip")
+NETCDF = (".nc", ".nc4", ".cdf")
+NETCDF_PACKAGES = "xarray h5netcdf"
+LARGEST = 2**30
+"""Bytes of an array of a NetCDF file up to which it is read at once."""
 WITH_ARRAY = re.compile(r"(?P<file>.*?\.(h5|hdf5|zarr|zarr\.zip)):(?P<name>.*)", re.IGNORECASE)
 """The path of a file, a colon and the name of an array in it."""
 ZARR_METADATA = ("zarr.json", ".zgroup", ".zarray")
@@ -313,11 +343,11 @@ def _arrays_of_group(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         yield from _arrays_of_group(inner, f"{prefix}{name}/")
 
 
-def _imported(name: str, path: Path) -> Any:
+def _imported(name: str, path: Path, packages: str = "'codiag[dask,files]'") -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
         raise ValueError(
             f"{path.name} cannot be read without {name.partition('.')[0]}, which is not installed. Get what reading "
-            "such files takes with: pip install 'codiag[dask,files]'"
+            f"such files takes with: pip install {packages}"
         ) from error

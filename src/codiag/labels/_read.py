@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import math
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -11,8 +13,12 @@ import numpy as np
 
 from codiag._text import as_frame, categories_of, column_of, is_number, values_of
 from codiag.labels._labels import Labelled, Labels, as_labels
+from codiag.labels._order import order_of_texts
 from codiag.tensors import SparseTensor
 
+logger = logging.getLogger("codiag.reading")
+ROW_NUMBERS = re.compile(r"|Unnamed: \d+(_level_\d+)?")
+"""Names that pandas gives to an index of rows which was written to a file and read again."""
 LISTED = 0.1
 """Share of all combinations of labels below which the entries of a table are kept as a list; chosen by experience."""
 LARGEST = 2**27
@@ -37,7 +43,8 @@ def read_like(raw: Any, fitted: Labels | None, mode: int | None = None) -> Label
     """Return new data with the modes of a fit, in their order and with their labels; refuse data with other labels.
 
     Modes are matched by their names. Rows of a table are matched by their labels, and combinations that are not listed
-    are missing. Labels of the samples, along `mode`, may be new. Data without labels is returned as it is.
+    are missing. Labels of the samples, along `mode`, may be new; if all are those of the fit, they are in its order.
+    Data without labels is returned as it is.
     """
     if fitted is None:
         return read_labelled(raw)
@@ -56,7 +63,9 @@ def read_like(raw: Any, fitted: Labels | None, mode: int | None = None) -> Label
     return given
 
 
-def of_table(table: Any, modes: Any = None, value: Any = None, absent: str = "missing") -> Labelled:
+def of_table(
+    table: Any, modes: Any = None, value: Any = None, absent: str = "missing", *, sort: bool = False
+) -> Labelled:
     """Return the tensor of a long table: what `codiag.io.labelled_tensor` does."""
     if getattr(table, "ndim", 2) == 1 and (modes is not None or value is not None):
         raise TypeError("modes and value are for data frames; the index of a Series says both")
@@ -64,19 +73,19 @@ def of_table(table: Any, modes: Any = None, value: Any = None, absent: str = "mi
     if frame is None:
         kind = type(table).__name__
         raise TypeError(f"table must be a data frame, or a pandas Series with several levels; got {kind}")
-    return _of_frame(frame, table, modes, value, absent)
+    return _of_frame(frame, table, modes, value, absent, sort=sort)
 
 
-def count_rows(table: Any, modes: Any = None) -> Labelled:
+def count_rows(table: Any, modes: Any = None, *, sort: bool = False) -> Labelled:
     """Return how many rows of a table have each combination of labels, a row for each event."""
     frame = as_frame(table)
-    names = list(frame.columns) if modes is None else list(modes)
+    names = _without_row_numbers(frame, list(frame.columns)) if modes is None else list(modes)
     unknown = [name for name in names if name not in frame.columns]
     if unknown:
         raise ValueError(f"modes must be columns of the table, {list(frame.columns)}; {unknown[0]!r} is none of them")
     if len(names) < 3 or len(set(names)) < len(names):
         raise ValueError(f"events must have three columns of labels or more, by different names; got {names}")
-    coded = [_coded(name, column_of(frame, name)) for name in names]
+    coded = [_coded(name, column_of(frame, name), sort=sort) for name in names]
     coords, shape = np.stack([codes for codes, _ in coded]), tuple(len(values) for _, values in coded)
     if not coords.size:
         raise ValueError("tensor must not be empty; the table has no rows")
@@ -84,19 +93,38 @@ def count_rows(table: Any, modes: Any = None) -> Labelled:
     return Labelled(tensor, Labels(tuple(names), tuple(values for _, values in coded)))
 
 
-def _of_frame(frame: Any, table: Any, modes: Any, value: Any, absent: str) -> Labelled:
+def _of_frame(frame: Any, table: Any, modes: Any, value: Any, absent: str, *, sort: bool = False) -> Labelled:
     names = list(frame.columns)
     value = names[-1] if value is None and names else value
-    modes = [name for name in names if name != value] if modes is None else list(modes)
+    if modes is None:
+        modes = _without_row_numbers(frame, [name for name in names if name != value])
+    modes = list(modes)
     unknown = [name for name in (*modes, value) if name not in names]
     if unknown:
         raise ValueError(f"modes and value must be columns of the table, {names}; {unknown[0]!r} is none of them")
     columns = {name: column_of(frame, name) for name in modes}
     try:
-        return _of_columns(modes, [columns[name] for name in modes], value, column_of(frame, value), absent)
+        labelled = [columns[name] for name in modes]
+        return _of_columns(modes, labelled, value, column_of(frame, value), absent, sort=sort)
     except ValueError:
         _refuse_pivoted(table, columns)
         raise
+
+
+def _without_row_numbers(frame: Any, names: list[Any]) -> list[Any]:
+    """Return the names of columns without that of an index which pandas wrote, numbers that differ in every row."""
+    first = names[0] if names else None
+    if not isinstance(first, str) or not ROW_NUMBERS.fullmatch(first) or not is_row_number(column_of(frame, first)):
+        return names
+    called = repr(first) if first else "without a name"
+    logger.info(f"the first column, {called}, numbers the rows, as an index that pandas wrote; it is left out")
+    return names[1:]
+
+
+def is_row_number(column: Any) -> bool:
+    """Return whether a column has a different integer in every row."""
+    numbers = values_of(column)
+    return numbers.dtype.kind in "iu" and np.unique(numbers).size == numbers.size
 
 
 def _is_xarray(raw: Any) -> bool:
@@ -129,6 +157,8 @@ def _of_columns(
     absent: str,
     fitted: Labels | None = None,
     mode: int | None = None,
+    *,
+    sort: bool = False,
 ) -> Labelled:
     """Return the tensor of columns of labels and one of values; labels are those of a fit, if one is given."""
     if absent not in ("missing", "zero"):
@@ -139,21 +169,36 @@ def _of_columns(
             "A table has a column of labels for each mode, and the values in its last column, or in `value`"
         )
     entries = _as_entries(value, values)
-    coded = [_coded(name, column) for name, column in zip(names, columns, strict=True)]
+    coded = [_coded(name, column, sort=sort) for name, column in zip(names, columns, strict=True)]
     if fitted is not None:
-        coded = [pair if at == mode else _matched(fitted, at, *pair) for at, pair in enumerate(coded)]
+        coded = [
+            pair if at == mode and not _are_those(fitted.values[at], pair[1]) else _matched(fitted, at, *pair)
+            for at, pair in enumerate(coded)
+        ]
     coords, shape = np.stack([codes for codes, _ in coded]), tuple(len(values) for _, values in coded)
     labels = Labels(tuple(names), tuple(values for _, values in coded))
     _refuse_duplicates(coords, labels)
     _refuse_infinite(entries, coords, labels)
     n_needed = sum(shape) - len(shape)
     if fitted is None and absent == "missing" and entries.size <= n_needed:
+        _refuse_row_numbers(names, columns)
         raise ValueError(
             f"a table must list more than {n_needed} entries to determine one component of a tensor of shape {shape}; "
             f"got {entries.size}. Are {', '.join(labels.names)} columns of labels, and {value} that of the values? "
             "Name others by `modes` and `value`, as in codiag.io.labelled_tensor(table, value=...)"
         )
     return Labelled(_filled(coords, entries, shape, absent), labels)
+
+
+def _refuse_row_numbers(names: Sequence[Any], columns: Sequence[Any]) -> None:
+    """Raise if a column differs in every row, and there are three others."""
+    numbers = [name for name, column in zip(names, columns, strict=True) if is_row_number(column)]
+    others = [name for name in names if name not in numbers]
+    if len(numbers) == 1 and len(others) >= 3:
+        raise ValueError(
+            f"column {str(numbers[0])!r} differs in every row and looks like a row number. Use "
+            f"modes={[str(name) for name in others]}"
+        )
 
 
 def _as_entries(name: Any, column: Any) -> np.ndarray:
@@ -176,21 +221,27 @@ def _as_entries(name: Any, column: Any) -> np.ndarray:
     )
 
 
-def _coded(name: Any, column: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of every row's label, and the labels: sorted, or in the order of categories."""
+def _coded(name: Any, column: Any, *, sort: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of every row's label, and the labels.
+
+    Numbers and dates are sorted, text is in the order of its categories if it has any, and else of `order_of_texts`.
+    """
     raw = values_of(column)
     n_missing = _n_missing(raw)
     if n_missing:
         raise ValueError(
             f"labels must not be missing; {n_missing} of those in column {str(name)!r} are. Drop these rows"
         )
-    labels, codes = np.unique(as_labels(raw), return_inverse=True)
+    labels, first, codes = np.unique(as_labels(raw), return_index=True, return_inverse=True)
     categories = categories_of(column)
-    if categories is None:
+    if categories is not None:
+        place = {label: rank for rank, label in enumerate(as_labels(categories).tolist())}
+        order = np.argsort([place[label] for label in labels.tolist()])
+    elif labels.dtype.kind == "U":
+        order = order_of_texts(labels, first, is_sorted=sort)
+    else:
         return codes, labels
-    order = {label: rank for rank, label in enumerate(as_labels(categories).tolist())}
-    ranks = np.argsort([order[label] for label in labels.tolist()])
-    return np.argsort(ranks)[codes], labels[ranks]
+    return np.argsort(order)[codes], labels[order]
 
 
 def _n_missing(labels: np.ndarray) -> int:
@@ -199,6 +250,11 @@ def _n_missing(labels: np.ndarray) -> int:
     if labels.dtype.kind in "mM":
         return int(np.isnat(labels).sum())
     return int(np.isnan(labels).sum()) if labels.dtype.kind == "f" else 0
+
+
+def _are_those(known: np.ndarray | None, labels: np.ndarray) -> bool:
+    """Return whether labels of samples are those of a fit, in any order; the samples are then in the fit's order."""
+    return known is not None and known.dtype.kind == labels.dtype.kind and set(known.tolist()) == set(labels.tolist())
 
 
 def _matched(fitted: Labels, mode: int, codes: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -284,7 +340,7 @@ def _refuse_pivoted(table: Any, columns: dict[Any, Any]) -> None:
         raise ValueError(
             f"a table must have one row for each entry of the tensor, with a column of labels for each mode and one of "
             f"values; this one seems to be pivoted, with values in the columns {measured[0]}, {measured[1]}"
-            f"{' and others' if len(measured) > 2 else ''}. Bring it to long form first: {long}"
+            f"{' and others' if len(measured) > 2 else ''}. Bring it to long form first, as with {long}"
         )
 
 

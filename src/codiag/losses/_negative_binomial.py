@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import scipy
 from array_api_compat import array_namespace
-from scipy.optimize import brentq
 
 from codiag._arrays import Array
 from codiag._checks import as_number
@@ -98,7 +98,7 @@ class NegativeBinomial(Loss):
         ends = np.log(LEAST), np.log(MOST)
         if excess(ends[0]) <= 0 or excess(ends[1]) >= 0:
             return replace(self, dispersion=LEAST if excess(ends[0]) <= 0 else MOST)
-        return replace(self, dispersion=float(np.exp(brentq(excess, *ends))))
+        return replace(self, dispersion=float(np.exp(scipy.optimize.brentq(excess, *ends))))
 
     def check(self, least: float, largest: float) -> None:
         check_counts(least)

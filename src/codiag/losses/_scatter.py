@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import toeplitz
-from scipy.stats import chi2
+import scipy
 
 from codiag.tensors import multiplied
 
@@ -173,7 +172,7 @@ def _as_correlation(lags: np.ndarray, size: int) -> np.ndarray:
     """Return a correlation matrix from correlations by distance, without its negative eigenvalues."""
     row = np.zeros(size)
     row[0], row[1 : lags.size + 1] = 1.0, lags[: size - 1]
-    values, vectors = np.linalg.eigh(toeplitz(row))
+    values, vectors = np.linalg.eigh(scipy.linalg.toeplitz(row))
     matrix = (vectors * np.maximum(values, 0.0)) @ vectors.T
     scale = np.sqrt(np.diagonal(matrix))
     return np.asarray(matrix / scale / scale[:, None])
@@ -241,7 +240,7 @@ def _group_means(
     if total == 0 or spread == 0 or np.count_nonzero(counts) < 2:
         return None
     statistic = float(np.sum(counts * (means - total) ** 2)) / spread / inflation
-    if statistic < chi2.isf(LEVEL, np.count_nonzero(counts) - 1):
+    if statistic < scipy.special.chdtri(np.count_nonzero(counts) - 1, LEVEL):
         return None
     floor = total / math.sqrt(values.size)  # no group is without noise
     return np.where(counts > 0, np.maximum(means, floor) / total, 1.0)

@@ -41,17 +41,20 @@ class Auto(Method):
     matrices in the span of the slices are found by diagonalizing the equations that they satisfy (De Lathauwer 2006,
     and 2007 with Castaing and Cardoso). At order three, up to five thirds of the modes, the kernels of Koszul
     flattenings give such equations (Kothari, Moitra and Wein 2024). If there are too few, or the rank is above 64, all
-    starts are random. With constraints or missing entries, the same search starts from the fit without them and from
-    components that are added one at a time; if all modes are orthogonal, from a diagonalization by rotations.
+    starts are random. Symmetric tensors of order four, six and so on are flattened to a matrix of half of the modes,
+    and power iterations find the components in its range (Kileel and Pereira 2019): up to d (d + 1) / 2 - d of them at
+    order four, for modes of size d. With constraints or missing entries, the same search starts from the fit without
+    them and from components that are added one at a time; if all modes are orthogonal, from a diagonalization by
+    rotations.
 
     *Needs* contractions of the tensor; works on all of it if it has at most two million entries. *Costs* three passes
     over a large tensor to look at it and to compress it, :math:`O(k^4)` flops a sweep of the diagonalization and a step
     of least squares on the core, and one pass to polish, or a few if noise is strong or ranks are large. *Guarantees*,
     without noise, exact components if the rank is at most the second largest mode, or there are equations enough: 30
-    components of 20 x 20 x 20, 40 of 20 x 20 x 20 x 20, 30 of 8 x 8 x 8 x 8 x 8; with noise, a minimum of least squares
-    if ``converged`` says so, with the standard errors of first-order theory. *Fails* to find the best of several minima
-    if noise hides many components, or the rank is near the largest at which components are unique:
-    `codiag.Factorization.diagnose` says if starts disagreed.
+    components of 20 x 20 x 20, 40 of 20 x 20 x 20 x 20, 150 if that is symmetric, 30 of 8 x 8 x 8 x 8 x 8; with noise,
+    a minimum of least squares if ``converged`` says so, with the standard errors of first-order theory. *Fails* to find
+    the best of several minima if noise hides many components, or the rank is near the largest at which components are
+    unique: `codiag.Factorization.diagnose` says if starts disagreed.
 
     Parameters
     ----------

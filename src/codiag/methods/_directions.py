@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 FLOOR = 0.3
 """Isotropic part that is added to the best metric, relative to the mean of its eigenvalues. Chosen by simulation: the
@@ -152,7 +152,7 @@ def best_metric(model: DirectionModel, *, floor: float) -> np.ndarray:
         start = float(model.squares(identity).sum())
         if not 0 < start < np.inf:
             return identity
-        found = minimize(objective, identity.ravel(), jac=True, method="L-BFGS-B", options=LIMITS)
+        found = scipy.optimize.minimize(objective, identity.ravel(), jac=True, method="L-BFGS-B", options=LIMITS)
         root = found.x.reshape(size, size)
         metric = root @ root.T * (size / np.sum(root**2)) + floor * identity
     return metric if np.all(np.isfinite(metric)) and found.fun <= np.log(start) else identity

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy
 
 from codiag._arrays import Array, to_host
 from codiag._checks import as_finite, as_real_array
@@ -78,7 +78,7 @@ def match_components(estimate: Factors, truth: Factors) -> Matching:
     estimates, truths = _compared(estimate, truth)
     _check_shapes(estimates, truths)
     cosines = np.stack([true.T @ estimated for estimated, true in zip(estimates, truths, strict=True)])
-    _, permutation = linear_sum_assignment(-np.prod(np.abs(cosines), axis=0))
+    _, permutation = scipy.optimize.linear_sum_assignment(-np.prod(np.abs(cosines), axis=0))
     chosen = cosines[:, np.arange(permutation.size), permutation]
     signs = np.where(chosen < 0, -1.0, 1.0)
     factors = tuple(factor[:, permutation] * sign for factor, sign in zip(estimates, signs, strict=True))
@@ -191,7 +191,7 @@ def minimum_distance(unmixing: Array, mixing: Array) -> float:
         return 0.0
     sums = np.sum(squares, axis=1, keepdims=True)
     fractions = squares / np.where(sums > 0, sums, 1)
-    rest = k - np.sum(fractions[linear_sum_assignment(fractions, maximize=True)])
+    rest = k - np.sum(fractions[scipy.optimize.linear_sum_assignment(fractions, maximize=True)])
     return float(np.sqrt(min(max(rest, 0.0) / (k - 1), 1.0)))
 
 

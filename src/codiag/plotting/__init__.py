@@ -21,7 +21,7 @@ Examples
 6
 """
 
-from codiag.plotting._components import HEIGHT, components, pixel_means
+from codiag.plotting._components import HEIGHT, components, name_component, pixel_means
 from codiag.plotting._diagnostics import (
     LARGE,
     draw_choice,
@@ -33,8 +33,17 @@ from codiag.plotting._diagnostics import (
     root_mean_squares,
 )
 from codiag.plotting._jury import dependence, dependence_height, dependence_matrix
-from codiag.plotting._models import communities, confusions, draw_confusions, topics
-from codiag.plotting._modes import different_modes, draw_bars, extremes, is_ordered, labels_of, name_along, texts_of
+from codiag.plotting._models import communities, confusions, draw_confusions, sorted_workers, topics
+from codiag.plotting._modes import (
+    different_modes,
+    draw_bars,
+    extremes,
+    is_line,
+    is_ordered,
+    labels_of,
+    name_along,
+    texts_of,
+)
 from codiag.plotting._style import (
     COLORS,
     INK,

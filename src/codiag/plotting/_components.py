@@ -9,7 +9,7 @@ import numpy as np
 
 from codiag._arrays import to_host
 from codiag._checks import as_number
-from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along, texts_of
+from codiag.plotting._modes import different_modes, draw_along, is_line, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._style import INK, color_of, grid_of_axes, plain, shown, tell_without_font
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ def components(
 ) -> Any:
     r"""Draw the components of a fit: a row for each, a column for each mode.
 
-    Modes whose indices have an order are lines, modes of categories (labels that are text) are bars; a pair of modes
-    that are the two sides of an image is shown as the image :math:`b_i c_i^\top`.
+    Modes whose indices have an order are lines: labels that are dates or numbers, and rows without labels if neighbors
+    resemble each other. Others are bars: labels that are text, and rows that are merely numbered. A pair of modes that
+    are the two sides of an image is shown as the image :math:`b_i c_i^\top`.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def components(
     columns = _columns(fit, spatial)
     labels, n_rows = labels_of(fit), min(fit.rank, int(n_components))
     n_rows = min(n_rows, MOST_ROWS) if axes is None else n_rows
-    size = (WIDTH * len(columns) + 1.1, HEIGHT * n_rows + (0.75 if all(map(is_ordered, labels.values)) else 1.3))
+    size = (WIDTH * len(columns) + 1.5, HEIGHT * n_rows + (0.75 if all(map(is_ordered, labels.values)) else 1.3))
     with grid_of_axes(axes, (n_rows, len(columns)), size) as (figure, grid):
         for column, modes in zip(grid.T, columns, strict=True):
             if len(modes) == 2:
@@ -85,13 +86,18 @@ def components(
             else:
                 _draw_mode(column, fit, labels, modes[0], bands=bands)
         for row, axis in enumerate(grid[:, 0]):
-            weight = float(fit.weights[row])
-            axis.set_ylabel(f"{row}\n{weight:.3g}", rotation=0, ha="right", va="center", color=INK, fontsize=9)
+            name_component(axis, row, float(fit.weights[row]))
         if axes is None:
             of = "" if n_rows == fit.rank else f"the largest {n_rows} of "
             figure.suptitle(f"{of}{fit.rank} components, with their weights", fontsize=11, color=INK)
             tell_without_font(figure, texts_of(labels))
     return figure
+
+
+def name_component(axis: Any, row: int, weight: float) -> None:
+    """Write the number and the weight of a component beside its panel."""
+    text = f"component {row}\nweight {weight:.3g}"
+    axis.set_ylabel(text, rotation=0, ha="right", va="center", color=INK, fontsize=9)
 
 
 def _columns(fit: Factorization, spatial: Sequence[int] | None) -> list[tuple[int, ...]]:
@@ -114,8 +120,9 @@ def _draw_mode(column: Any, fit: Factorization, labels: Labels, mode: int, *, ba
     reach = np.minimum(reach, np.nanmax(rows) - np.nanmin(rows))
     low, high = min(0.0, float(np.nanmin(rows - reach))), max(0.0, float(np.nanmax(rows + reach)))
     margin = 0.06 * (high - low)
+    line = is_line(index, factor)
     for row, axis in enumerate(column):
-        draw_along(axis, index, rows[:, row], color_of(row), errors[:, row] if bands else None)
+        draw_along(axis, index, rows[:, row], color_of(row), errors[:, row] if bands else None, line=line)
         axis.set_ylim(low - margin, high + margin)
         plain(axis)
         name_along(axis, labels.names[mode], index, visible=row == column.size - 1)

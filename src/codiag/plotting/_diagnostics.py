@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from codiag._arrays import Array, TensorLike, to_host
-from codiag.labels import Labels, read_like
-from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along, texts_of
+from codiag.labels import read_like
+from codiag.plotting._modes import different_modes, draw_along, is_line, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._style import (
     INK,
     MUTED,
@@ -86,7 +86,7 @@ def draw_residuals(fit: Factorization, entries: np.ndarray, axes: Any = None) ->
     with grid_of_axes(axes, (len(modes) + 1, 1), size) as (figure, grid):
         total = float(np.sqrt(np.nanmean(entries**2)))
         for axis, mode in zip(grid[:-1, 0], modes, strict=True):
-            _draw_against(axis, labels, mode, root_mean_squares(entries, mode), total, 1.15)
+            _draw_against(axis, fit, mode, root_mean_squares(entries, mode), total, 1.15)
         _draw_quantiles(grid[-1, 0], entries[np.isfinite(entries)], total)
         if axes is None:
             figure.suptitle("Root mean square of the residuals (dashed: of all)", fontsize=11, color=INK)
@@ -94,9 +94,11 @@ def draw_residuals(fit: Factorization, entries: np.ndarray, axes: Any = None) ->
     return figure
 
 
-def _draw_against(axis: Any, labels: Labels, mode: int, values: np.ndarray, level: float, top: float) -> None:
+def _draw_against(axis: Any, fit: Factorization, mode: int, values: np.ndarray, level: float, top: float) -> None:
     """Draw values along a mode and a dashed line at a level; the panel ends at `top` times the largest of both."""
-    draw_along(axis, labels.values[mode], values, OURS)
+    labels = labels_of(fit)
+    line = is_line(labels.values[mode], to_host(fit.factors[mode]))
+    draw_along(axis, labels.values[mode], values, OURS, line=line)
     axis.axhline(level, color=MUTED, linewidth=1, linestyle="--")
     axis.set_ylim(0, top * max(float(np.max(values)), level) or 1.0)
     plain(axis)
@@ -177,7 +179,7 @@ def leverage(fit: Factorization, *, axes: Any = None) -> Any:
     with grid_of_axes(axes, (len(modes), 1), (6.4, 1.5 * len(modes) + 0.6 * n_named + 0.5)) as (figure, grid):
         for axis, mode in zip(grid[:, 0], modes, strict=True):
             values, index = leverages(to_host(fit.tensor.factors[mode])), labels.values[mode]
-            _draw_against(axis, labels, mode, values, float(np.mean(values)), 1.25)
+            _draw_against(axis, fit, mode, values, float(np.mean(values)), 1.25)
             _name_large(axis, index, values)
         if axes is None:
             figure.suptitle("Leverage of every index (dashed: mean)", fontsize=11, color=INK)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from codiag.models.crowd import worker_columns
 from codiag.plotting._style import INK, MUTED, grid_of_axes, shown, tell_without_font
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def dependence(model: DawidSkene, *, axes: Any = None) -> Any:
     check_is_fitted(model)
     if not hasattr(model, "effective_votes_"):
         raise TypeError(f"model must be a DawidSkene; got {type(model).__name__}")
-    families = model.worker_table()["family"]
+    families = worker_columns(model)["family"]
     order = _by_family(families)
     with grid_of_axes(axes, (1, 1), (6.0, dependence_height(order.size))) as (figure, grid):
         _draw_matrix(grid[0, 0], dependence_matrix(model, order))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._checks import as_number, warn_of_former
+from codiag.models.crowd import HIGH, LEVEL, LOW, worker_columns
 from codiag.plotting._style import (
     INK,
     MUTED,
@@ -145,8 +146,8 @@ MANY_VOTES = 20
 """Ratio of the largest to the smallest number of votes above which the axis of votes is logarithmic."""
 
 
-def confusions(model: DawidSkene, *, n_workers: int = 12, axes: Any = None) -> Any:
-    """Draw a crowd: the confusion matrices of the workers with most votes, and the accuracy of all workers.
+def confusions(model: DawidSkene, *, n_workers: int = 12, sort: str = "votes", axes: Any = None) -> Any:
+    """Draw a crowd: confusion matrices of the busiest and of the least accurate workers, and the accuracy of all.
 
     Confusion matrices are as in scikit-learn, normalized over the true class: a row for each true class, a column for
     each given label.
@@ -156,7 +157,10 @@ def confusions(model: DawidSkene, *, n_workers: int = 12, axes: Any = None) -> A
     model : DawidSkene
         Fitted to votes.
     n_workers : int
-        Largest number of confusion matrices that are drawn, those of the workers with most votes.
+        Largest number of confusion matrices that are drawn. If there are more workers, half are those of the workers
+        with most votes, and half those of the least accurate.
+    sort : {"votes", "accuracy"}
+        The order of the matrices: those of the workers with most votes first, or of the least accurate.
     axes : array of matplotlib axes, optional
         Axes to draw on: one for each confusion matrix, and one for the accuracies. By default a new figure is made.
 
@@ -177,29 +181,56 @@ def confusions(model: DawidSkene, *, n_workers: int = 12, axes: Any = None) -> A
     >>> from codiag.synthetic import crowd_votes, worker_confusions
     >>> votes = crowd_votes(200, worker_confusions(9, 2, seed=0), seed=1).votes
     >>> figure = confusions(DawidSkene(random_state=0).fit(votes), n_workers=4)
-    >>> len(figure.axes)     # four matrices, their color bar, and the accuracies
+    >>> len(figure.axes)     # two matrices of the busiest and two of the worst, their color bar, and the accuracies
     6
     """
     check_is_fitted(model)
     if not hasattr(model, "confusion_matrices_"):
         raise TypeError(f"model must be a DawidSkene; got {type(model).__name__}")
     as_number("n_workers", n_workers, integer=True)
-    table = model.worker_table()
-    busiest = np.argsort(-table["votes"], kind="stable")[:n_workers]
+    table = worker_columns(model)
+    groups = _groups_of_workers(table, int(n_workers), sort)
+    drawn = np.concatenate(groups)
     if axes is not None:
-        with grid_of_axes(axes, (1, busiest.size + 1), (1.0, 1.0)) as (figure, grid):
-            _draw_matrices(grid[:, :-1], model, table, busiest)
+        with grid_of_axes(axes, (1, drawn.size + 1), (1.0, 1.0)) as (figure, grid):
+            _draw_matrices(grid[:, :-1], model, table, [drawn])
             _draw_accuracies(grid[0, -1], table, 1 / model.classes_.size)
         return figure
-    n_columns = busiest.size if busiest.size <= 3 else min(4, math.ceil(math.sqrt(busiest.size)))
+    largest = max(group.size for group in groups)
+    n_columns = largest if largest <= 3 else min(4, math.ceil(math.sqrt(largest)))
     with paper((12.5, 6.2)) as figure:
         left, right = np.asarray(figure.subfigures(1, 2, width_ratios=(1.5, 1)))
-        left.suptitle("Workers with most votes: true class (rows), label given (columns)", color=INK)
-        grid = left.subplots(math.ceil(busiest.size / n_columns), n_columns, squeeze=False)
-        _draw_matrices(grid, model, table, busiest)
+        left.suptitle(f"{_title_of_groups(groups, sort)}\ntrue class (rows), label given (columns)", color=INK)
+        grid = left.subplots(len(groups) * math.ceil(largest / n_columns), n_columns, squeeze=False)
+        _draw_matrices(grid, model, table, groups)
         _draw_accuracies(right.subplots(), table, 1 / model.classes_.size)
-        tell_without_font(left, [*model.classes_.tolist(), *table["worker"][busiest].tolist()])
+        tell_without_font(left, [*model.classes_.tolist(), *table["worker"][drawn].tolist()])
     return figure
+
+
+def sorted_workers(workers: Mapping[str, np.ndarray], sort: str) -> np.ndarray:
+    """Return the places of workers: those with most votes first, or the least accurate first."""
+    if sort not in ("votes", "accuracy"):
+        raise ValueError(f"sort must be 'votes' or 'accuracy'; got {sort!r}")
+    return np.argsort(-workers["votes"] if sort == "votes" else workers["accuracy"], kind="stable")
+
+
+def _groups_of_workers(workers: Mapping[str, np.ndarray], most: int, sort: str) -> list[np.ndarray]:
+    """Return the places of all workers, or of those with most votes and of the least accurate, each in one group."""
+    order = sorted_workers(workers, sort)
+    if order.size <= most or most == 1:
+        return [order[:most]]
+    first = order[: most - most // 2]
+    others = sorted_workers(workers, "accuracy" if sort == "votes" else "votes")
+    return [first, others[~np.isin(others, first)][: most // 2]]
+
+
+def _title_of_groups(groups: Sequence[np.ndarray], sort: str) -> str:
+    if len(groups) == 1:
+        return "Workers with most votes first" if sort == "votes" else "Least accurate workers first"
+    names = ["most votes", "least accuracy"]
+    above, below = names if sort == "votes" else names[::-1]
+    return f"Workers with {above} (above) and with {below} (below)"
 
 
 def draw_confusions(model: DawidSkene, path: str | Path, n_workers: int = 12) -> None:
@@ -208,29 +239,32 @@ def draw_confusions(model: DawidSkene, path: str | Path, n_workers: int = 12) ->
     confusions(model, n_workers=n_workers).savefig(path, dpi=150)
 
 
-def _draw_matrices(grid: np.ndarray, model: DawidSkene, table: dict[str, np.ndarray], workers: np.ndarray) -> None:
-    """Draw confusion matrices, with the names of classes on the left and below the outer ones."""
-    panels, n_columns = grid.ravel(), grid.shape[1]
+def _draw_matrices(
+    grid: np.ndarray, model: DawidSkene, table: Mapping[str, np.ndarray], groups: Sequence[np.ndarray]
+) -> None:
+    """Draw confusion matrices, each group in rows of its own, with names of classes on the left and below."""
     names = (
         [shown(name, MOST_LETTERS) for name in model.classes_.tolist()] if model.classes_.size <= MOST_CLASSES else []
     )
-    box = panels[0].get_window_extent()
-    room = min(box.width, box.height) / panels[0].figure.dpi
+    box = grid[0, 0].get_window_extent()
+    room = min(box.width, box.height) / grid[0, 0].figure.dpi
     upright = max(map(len, names), default=0) * LETTER * len(names) > room
-    for place, (axis, worker) in enumerate(zip(panels, workers, strict=False)):
-        matrix = model.confusion_matrices_[worker]
-        image = axis.imshow(matrix, cmap="magma_r", vmin=0, vmax=1, interpolation="nearest")
-        axis.set_title(f"{shown(table['worker'][worker], 12)}: {table['accuracy'][worker]:.2f}", fontsize=9)
-        below = names if place + n_columns >= workers.size else [""] * len(names)
-        axis.set_xticks(range(len(names)), below, fontsize=8, rotation=90 if upright else 0)
-        axis.set_yticks(range(len(names)), names if place % n_columns == 0 else [""] * len(names), fontsize=8)
-    for axis in panels[workers.size :]:
-        axis.set_axis_off()
-    panels[0].figure.colorbar(image, ax=panels.tolist(), shrink=0.8, label="probability")
+    blank, rotation = [""] * len(names), 90 if upright else 0
+    for rows, workers in zip(np.array_split(grid, len(groups)), groups, strict=True):
+        for place, (axis, worker) in enumerate(zip(rows.flat, workers, strict=False)):
+            matrix = model.confusion_matrices_[worker]
+            image = axis.imshow(matrix, cmap="magma_r", vmin=0, vmax=1, interpolation="nearest")
+            axis.set_title(f"{shown(table['worker'][worker], 12)}: {table['accuracy'][worker]:.2f}", fontsize=9)
+            below = names if place + grid.shape[1] >= workers.size else blank
+            axis.set_xticks(range(len(names)), below, fontsize=8, rotation=rotation)
+            axis.set_yticks(range(len(names)), names if place % grid.shape[1] == 0 else blank, fontsize=8)
+        for axis in rows.ravel()[workers.size :]:
+            axis.set_axis_off()
+    grid[0, 0].figure.colorbar(image, ax=grid.ravel().tolist(), shrink=0.8, label="probability")
 
 
-def _draw_accuracies(axis: Any, table: dict[str, np.ndarray], chance: float) -> None:
-    bars = np.stack([table["accuracy"] - table["low"], table["high"] - table["accuracy"]])
+def _draw_accuracies(axis: Any, table: Mapping[str, np.ndarray], chance: float) -> None:
+    bars = np.stack([table["accuracy"] - table[LOW], table[HIGH] - table["accuracy"]])
     axis.errorbar(table["votes"], table["accuracy"], yerr=bars, fmt="o", color=OURS, ecolor=MUTED, ms=4)
     axis.axhline(chance, color=MUTED, linestyle="--", linewidth=1)
     if table["votes"].max() > MANY_VOTES * max(table["votes"].min(), 1):
@@ -238,7 +272,7 @@ def _draw_accuracies(axis: Any, table: dict[str, np.ndarray], chance: float) -> 
     else:
         axis.xaxis.get_major_locator().set_params(integer=True, nbins=5)
     axis.set(ylim=(0, 1.02), xlabel="votes given", ylabel="accuracy (dashed: chance)")
-    axis.set_title("All workers, 90 % intervals", color=INK)
+    axis.set_title(f"All workers, {round(100 * LEVEL)} % intervals", color=INK)
 
 
 MAX_PANELS, MAX_WORDS, MAX_COLUMNS = 40, 40, 4

@@ -1,4 +1,4 @@
-"""Values along a mode: lines if its indices have an order, bars if they are categories."""
+"""Values along a mode: lines if its indices have an order, bars if they have none."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ NAMES_PER_INCH = 6
 """Number of upright names of categories that fit below an inch of a panel, at the size of the font."""
 WIDE = 20
 """Ratio of the largest label to the smallest above which an axis may be logarithmic; chosen by experience."""
+IN_ORDER = 2.0
+"""Standard deviations of the autocorrelation of rows in any order above which their numbers are taken for an order."""
 LETTER = 0.09
 """Width of a letter of a name in inches, with space to the next name."""
 MARKED, SEPARATE, MOST = 30, 100, 4000
@@ -47,6 +49,31 @@ def is_ordered(index: np.ndarray | None) -> bool:
     return index is None or index.dtype.kind != "U"
 
 
+def is_line(index: np.ndarray | None, factor: np.ndarray) -> bool:
+    """Return whether a mode is drawn as a line, by its labels and its factor (indices, components).
+
+    Labels other than numbers of rows say whether they have an order. If rows are merely numbered, as neurons or pixels
+    are, they are in an order if neighbors resemble each other: the autocorrelation at lag one of each column has
+    variance 1/n if rows are in any order, so that the mean over columns is far above zero only in a meaningful one.
+    """
+    if not is_ordered(index):
+        return False
+    if index is not None and not _are_numbers_of_rows(index):
+        return True
+    known = factor[np.all(np.isfinite(factor), axis=1)]
+    centered = known - known.mean(axis=0)
+    squares = np.sum(centered**2, axis=0)
+    varying = squares > 0
+    if len(known) < 3 or not np.any(varying):
+        return True
+    correlations = np.sum(centered[1:] * centered[:-1], axis=0)[varying] / squares[varying]
+    return bool(np.mean(correlations) * np.sqrt(len(known) * correlations.size) > IN_ORDER)
+
+
+def _are_numbers_of_rows(index: np.ndarray) -> bool:
+    return index.dtype.kind in "iu" and any(np.array_equal(index, first + np.arange(index.size)) for first in (0, 1))
+
+
 def is_geometric(index: np.ndarray) -> bool:
     """Return whether labels are nearly a geometric sequence of numbers, as doses are."""
     if index.dtype.kind not in "iuf" or index.size < 4 or not np.all(np.isfinite(index)) or np.min(index) <= 0:
@@ -56,9 +83,15 @@ def is_geometric(index: np.ndarray) -> bool:
 
 
 def draw_along(
-    axis: Any, index: np.ndarray | None, values: np.ndarray, color: str, band: np.ndarray | None = None
+    axis: Any,
+    index: np.ndarray | None,
+    values: np.ndarray,
+    color: str,
+    band: np.ndarray | None = None,
+    *,
+    line: bool = True,
 ) -> None:
-    """Draw values along a mode with these labels; `band` is half the width of a band around them."""
+    """Draw values along a mode with these labels, as a line or as bars; `band` is half the width of a band around."""
     if band is not None:
         band = np.where(np.isfinite(band), band, np.nan)
     if np.min(values) < 0 < np.max(values):
@@ -66,7 +99,7 @@ def draw_along(
     positions = np.arange(values.size) if index is None or not is_ordered(index) else index
     order = extremes(values, np.argsort(positions, kind="stable"))
     positions, values, band = positions[order], values[order], None if band is None else band[order]
-    if not is_ordered(index):
+    if not line or not is_ordered(index):
         draw_bars(axis, positions, values, color, band)
         return
     marker = "o" if values.size <= MARKED else ""

@@ -39,8 +39,8 @@ six times as many operations, some milliseconds on the host; launching the hundr
 long."""
 
 HOME_WORK = 2**21
-"""Rows of all factors times the squared rank up to which components of a tensor on an accelerator are on the host. A step
-multiplies all rows by a dozen k x k matrices, about a millisecond at this size, as launching its kernels takes."""
+"""Rows of all factors times the squared rank up to which components of a tensor on an accelerator are on the host. A
+step multiplies all rows by a dozen k x k matrices, about a millisecond at this size, as launching its kernels takes."""
 
 SMALL = 10**4
 """Entries below which a step on all of them takes no longer than one on a core."""

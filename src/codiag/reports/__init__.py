@@ -8,7 +8,8 @@
 `topics_report`           Topics of texts: words, shares, documents.
 ========================= =====================================================================
 
-Each returns a string; write it to a file and open that in a browser. It needs no network and no script.
+Each returns a string, and writes it to the file that the argument after the data names, to be opened in a browser:
+``crowd_report(model, "crowd.html")``. Pages need no network; only the map of `topics_report` needs a script, its own.
 
 Examples
 --------
@@ -25,6 +26,7 @@ from codiag.reports._crowd import crowd_report
 from codiag.reports._factorization import factorization_report, index_advice, sign_advice
 from codiag.reports._html import STYLE, as_svg, document, folded, svg_image, table
 from codiag.reports._jury import judge_table, jury_report
+from codiag.reports._topic_map import page_data, relevance, topic_map
 from codiag.reports._topics import topics_report
 
 __all__ = ["communities_report", "crowd_report", "factorization_report", "jury_report", "topics_report"]

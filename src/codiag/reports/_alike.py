@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from codiag.models.crowd import worker_columns
 from codiag.plotting import dependence_matrix
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ NEARLY_ALL = 0.9
 def worth_of(model: DawidSkene) -> str:
     """Return a sentence with the number of independent judges, or votes, that the votes on an item are worth."""
     n_judges, (low, high) = len(model.workers_), np.asarray(model.effective_votes_interval_).tolist()
-    n_votes = float(np.sum(model.worker_table()["votes"])) / len(model.tasks_)
+    n_votes = float(np.sum(worker_columns(model)["votes"])) / len(model.tasks_)
     worth = f"worth {model.effective_votes_:.1f} independent ones ({low:.1f} to {high:.1f})."
     if n_votes < NEARLY_ALL * n_judges:
         return f"The {n_votes:.1f} votes that an item has on average, of {n_judges} judges, are {worth}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,13 +19,17 @@ MOST_COMMUNITIES, MOST_MEMBERS, MOST_BETWEEN = 30, 8, 20
 """Largest numbers of communities, of members of each, and of nodes between communities in the report."""
 
 
-def communities_report(model: MixedMembershipCommunities, *, title: str = "Communities") -> str:
+def communities_report(
+    model: MixedMembershipCommunities, path: str | Path | None = None, *, title: str = "Communities"
+) -> str:
     """Return a page about communities: their sizes and members, the rates of links, and nodes between them.
 
     Parameters
     ----------
     model : MixedMembershipCommunities
         Fitted to a graph.
+    path : str or Path, optional
+        A file to write the page to, such as ``"report.html"``; one that exists is replaced.
     title : str
         Title of the page, such as the name of a file.
 
@@ -61,7 +66,7 @@ def communities_report(model: MixedMembershipCommunities, *, title: str = "Commu
         "What to try": sentences(_advice(model), "Nothing to note: the communities can be used."),
     }
     lead = "Communities that may overlap, estimated from the links alone, the largest first."
-    return report(title, lead, facts, sections)
+    return report(title, lead, facts, sections, path)
 
 
 def _members(model: MixedMembershipCommunities) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ from codiag.plotting import (
     labels_of,
     leverage,
     leverages,
+    name_component,
     residual_entries,
     root_mean_squares,
     texts_of,
@@ -45,8 +47,9 @@ NEGATIVE = 0.05
 def factorization_report(
     fit: Factorization,
     tensor: TensorLike,
-    choice: RankChoice | None = None,
+    path: str | Path | None = None,
     *,
+    choice: RankChoice | None = None,
     observed: Array | None = None,
     title: str = "Factorization",
 ) -> str:
@@ -58,6 +61,8 @@ def factorization_report(
         The fit to report on.
     tensor : array or Tensor
         What was fitted, as in `codiag.factorize`; NaN are missing.
+    path : str or Path, optional
+        A file to write the page to, such as ``"report.html"``; one that exists is replaced.
     choice : RankChoice, optional
         The result of `codiag.choose_rank`.
     observed : array in the shape of the tensor, optional
@@ -98,7 +103,7 @@ def factorization_report(
         advice += [*index_advice(fit, entries), *sign_advice(fit, entries)]
     sections["Leverage"] = _leverage(fit)
     sections["What to try"] = sentences(advice, "There is nothing to improve: the fit can be used as it is.")
-    return report(title, _lead(fit, choice), _facts(fit, diagnosis), sections)
+    return report(title, _lead(fit, choice), _facts(fit, diagnosis), sections, path)
 
 
 def _lead(fit: Factorization, choice: RankChoice | None) -> str:
@@ -159,7 +164,7 @@ def _components(fit: Factorization, diagnosis: Diagnosis) -> str:
     with separate_panels(len(modes), n_rows, HEIGHT * n_rows + (1.3 if named else 0.75)) as grid:
         components(fit, n_components=n_rows, axes=grid)
         for (row, _), axes in np.ndenumerate(grid):
-            axes.set_ylabel(f"{row}\n{weights[row]:.3g}", rotation=0, ha="right", va="center", fontsize=9)
+            name_component(axes, row, float(weights[row]))
         described = [f"{n_rows} components along {name}, with bands of two standard errors" for name in names]
         caption = (
             "A row for each component, with its number and weight. Bands are 95 % confidence intervals of each entry; "

@@ -11,11 +11,12 @@ import html
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from codiag._text import visible
+from codiag._text import as_path, visible, write_text
 from codiag.plotting import paper
 
 STYLE = """
@@ -82,8 +83,13 @@ def document(title: str, style: str, skip: str, header: str, main: str) -> str:
     )
 
 
-def report(title: str, lead: str, facts: Mapping[str, object], sections: Mapping[str, str]) -> str:
-    """Return the page of a result: a sentence, the most important numbers, links, and sections of HTML by title."""
+def report(
+    title: str, lead: str, facts: Mapping[str, object], sections: Mapping[str, str], path: str | Path | None = None
+) -> str:
+    """Return the page of a result: a sentence, the most important numbers, links, and sections of HTML by title.
+
+    If a path is given, the page is also written to it.
+    """
     counts = "".join(f"<li><b>{text(value)}</b>{text(name)}</li>" for name, value in facts.items())
     names = {name: name.lower().replace(" ", "-") for name in sections}
     links = "".join(f'<li><a href="#{name}">{text(heading)}</a></li>' for heading, name in names.items())
@@ -93,7 +99,10 @@ def report(title: str, lead: str, facts: Mapping[str, object], sections: Mapping
     )
     header = f'<h1>{text(title)}</h1><p>{text(lead)}</p><ul class="counts">{counts}</ul>'
     nav = f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
-    return document(title, STYLE + SHEETS, "Skip to the result", header, nav + body)
+    page = document(title, STYLE + SHEETS, "Skip to the result", header, nav + body)
+    if path is not None:
+        write_text(as_path("path", path), page)
+    return page
 
 
 def sentences(lines: Iterable[object], otherwise: str = "") -> str:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag.models.crowd import class_names, held_out_calibration, with_position_bias
+from codiag.models.crowd import (
+    HIGH,
+    LOW,
+    class_names,
+    held_out_calibration,
+    label_columns,
+    with_position_bias,
+    worker_columns,
+)
 from codiag.plotting import MUTED, OURS, dependence, dependence_height, name_axes, shown
 from codiag.reports._alike import MOST_NAMES, families_in_words, in_words, worth_of
 from codiag.reports._crowd import DOUBTFUL, doubtful_tasks, guessing_workers, unfinished
@@ -35,6 +44,7 @@ PAIRS = (
 
 def jury_report(
     model: DawidSkene,
+    path: str | Path | None = None,
     *,
     votes: Any = None,
     gold: Any = None,
@@ -47,6 +57,8 @@ def jury_report(
     ----------
     model : DawidSkene
         Fitted to the votes of judges, with the known classes `gold` if there are any.
+    path : str or Path, optional
+        A file to write the page to, such as ``"report.html"``; one that exists is replaced.
     votes, gold : as for `codiag.models.DawidSkene.fit`, optional
         The votes and the known classes, if probabilities of labels are to be compared with these. The model is then
         fitted twice more, without the classes that it is compared with.
@@ -78,7 +90,7 @@ def jury_report(
     if gold is not None and votes is None:
         raise ValueError("votes must be given with gold, as the model has to be fitted to them once more; got None")
     judges = judge_table(model, preferences)
-    certainty = model.label_table()["probability"]
+    certainty = label_columns(model)["probability"]
     facts = {"judges": f"{len(judges['worker']):,}", "items": f"{certainty.size:,}"}
     facts |= {
         "votes": f"{int(np.sum(judges['votes'])):,}",
@@ -95,12 +107,12 @@ def jury_report(
         "Items to give to a person": note(ITEMS) + doubtful_tasks(model, "Items to give to a person", "item"),
     }
     lead = "Several judges voted on the same items. Which label is right, and what each judge adds, from their votes."
-    return report(title, lead, facts, sections)
+    return report(title, lead, facts, sections, path)
 
 
 def judge_table(model: DawidSkene, preferences: Preferences | None) -> dict[str, np.ndarray]:
     """Return the table of workers, with their position bias if there are preferences."""
-    workers = model.worker_table()
+    workers = worker_columns(model)
     return workers if preferences is None else with_position_bias(workers, preferences.position_bias)
 
 
@@ -129,7 +141,7 @@ def _summary(model: DawidSkene, judges: dict[str, np.ndarray], certainty: np.nda
 
 
 def _interval(judges: dict[str, np.ndarray], place: int) -> str:
-    accuracy, low, high = (100 * float(judges[name][place]) for name in ("accuracy", "low", "high"))
+    accuracy, low, high = (100 * float(judges[name][place]) for name in ("accuracy", LOW, HIGH))
     return f"{accuracy:.0f} % ({low:.0f} to {high:.0f} %)"
 
 
@@ -139,7 +151,7 @@ def _trust(model: DawidSkene, judges: dict[str, np.ndarray]) -> str:
         "judge": judges["worker"].tolist(),
         "votes": judges["votes"].tolist(),
         "right": [f"{value:.3f}" for value in judges["accuracy"]],
-        "90 % interval": [f"{low:.3f} to {high:.3f}" for low, high in zip(judges["low"], judges["high"], strict=True)],
+        "90 % interval": [f"{low:.3f} to {high:.3f}" for low, high in zip(judges[LOW], judges[HIGH], strict=True)],
         "independence of a vote": [f"{value:.2f}" for value in judges["weight"]],
         "family": ["alone" if value == 0 else str(value) for value in judges["family"]],
     }
@@ -164,7 +176,7 @@ def _trust(model: DawidSkene, judges: dict[str, np.ndarray]) -> str:
 
 def _accuracy_panel(model: DawidSkene, judges: dict[str, np.ndarray], order: np.ndarray) -> str:
     """Return a figure of the most accurate judges, the best on top, with intervals."""
-    accuracy, low, high = (judges[name][order] for name in ("accuracy", "low", "high"))
+    accuracy, low, high = (judges[name][order] for name in ("accuracy", LOW, HIGH))
     with separate_panels(1, height=1.0 + 0.17 * max(order.size, 6)) as grid:
         axis, chance = grid[0, 0], 1 / len(model.classes_)
         bars = np.maximum(np.stack([accuracy - low, high - accuracy]), 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 from codiag.models.frame import hidden_component
 from codiag.plotting import MUTED, OURS, draw_bars, name_axes
 from codiag.reports._html import note, panels, report, sentences, separate_panels, shaded, side_by_side, table
+from codiag.reports._topic_map import explorer
 
 if TYPE_CHECKING:
     from codiag.models.topics import LatentDirichlet, SingleTopic
@@ -22,11 +24,16 @@ def topics_report(
     model: LatentDirichlet | SingleTopic,
     counts: Any,
     vocabulary: ArrayLike,
+    path: str | Path | None = None,
     *,
     documents: ArrayLike | None = None,
     title: str = "Topics",
 ) -> str:
-    """Return a page about topics: their words and shares, typical documents, and the evidence for their number.
+    r"""Return a page about topics: a map, their words and shares, typical documents, and evidence for their number.
+
+    The slider of the page is :math:`\lambda` in the relevance of a word to a topic [1]_,
+    :math:`\lambda \log p(w|t) + (1 - \lambda) \log p(w|t) / p(w)`, with :math:`p(w)` by the model. The map is classical
+    scaling of the Jensen-Shannon divergences of topics, which are squared distances.
 
     Parameters
     ----------
@@ -36,6 +43,8 @@ def topics_report(
         Documents from which typical ones are listed, such as those of the fit.
     vocabulary : array of str, shape (words,)
         The word of every column of the counts.
+    path : str or Path, optional
+        A file to write the page to, such as ``"report.html"``; one that exists is replaced.
     documents : array of shape (documents,), optional
         Names of the documents, such as names of files or numbers of rows; by default numbers from 0.
     title : str
@@ -44,12 +53,17 @@ def topics_report(
     Returns
     -------
     str
-        HTML with embedded figures; it needs no other files, no network and no scripts.
+        HTML with embedded figures, which needs no other files and no network. A script in the page draws a map of the
+        topics, and the words that are most relevant to one, by a slider; the tables below need no script.
 
     See Also
     --------
     codiag.models.LatentDirichlet : A model of topics.
     codiag.models.LatentDirichlet.top_words : The words alone.
+
+    References
+    ----------
+    .. [1] C. Sievert and K. E. Shirley, "LDAvis: A method for visualizing and interpreting topics", 2014.
 
     Examples
     --------
@@ -77,13 +91,14 @@ def topics_report(
         facts["of the probabilities by moments clipped"] = f"{100 * model.diagnostics_.clipped_mass:.1f} %"
     facts["perplexity of these documents"] = f"{model.perplexity(counts):.4g}"
     sections = {
+        "Explore the topics": explorer(model, words, MAX_TOPICS),
         "Words of the topics": _words(model, words),
         "Documents": _documents(model, counts, names),
         "Evidence for the number of topics": _spectrum(model),
         "What to try": sentences(_advice(model), "No problems were found."),
     }
     lead = "Topics, each a distribution of words, the most frequent first."
-    return report(title, lead, facts, sections)
+    return report(title, lead, facts, sections, path)
 
 
 def _words(model: LatentDirichlet | SingleTopic, words: np.ndarray) -> str:

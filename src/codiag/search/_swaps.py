@@ -2,7 +2,7 @@
 
 Least squares gets stuck if several components share what fewer could fit, and others are left in the residual. With one
 more component the fit gets unstuck; the predicted step of all others shows which one is then superfluous
-(`objectives_without`). A swap is kept if the objective falls by more than a noise variance.
+(`most_superfluous`). A swap is kept if the objective falls by more than a noise variance.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from codiag._arrays import to_host
 from codiag.least_squares import BRIEF, NEGLIGIBLE, SLOW, LeastSquares, Limits, minimize, unit_components
 from codiag.problem import Budget, Problem, terms_seconds
 from codiag.search._end import End
-from codiag.search._worth import objectives_without
+from codiag.search._worth import most_superfluous
 
 
 def swapped(end: End, max_swaps: int, budget: Budget | None = None) -> tuple[End, int]:
@@ -64,8 +64,8 @@ def _swap(end: End, budget: Budget) -> End | None:
         grown = minimize(problem.with_rank(problem.rank + 1), before.components.joined(term), limits)
         if budget.is_over:
             return None
-        predicted = objectives_without(problem.with_rank(problem.rank + 1), grown.components, candidates)
-        superfluous = int(np.argmin(predicted))
+        larger = problem.with_rank(problem.rank + 1)
+        superfluous = most_superfluous(larger, grown.components, candidates, grown.objective)
         others = [index for index in range(problem.rank + 1) if index != superfluous]
         trial = minimize(problem, grown.components.columns(others), limits)
         if trial.objective < goal:

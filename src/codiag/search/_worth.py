@@ -35,6 +35,7 @@ from codiag.least_squares import (
     unit_components,
 )
 from codiag.problem import Problem
+from codiag.search._least_rises import least_rises
 from codiag.tensors import FactoredTensor
 
 
@@ -70,12 +71,34 @@ def removal_bounds(problem: Problem, components: FactoredTensor) -> np.ndarray:
     a tensor that has these in two of its modes and the columns of component i in all others, every move of another
     component is zero, since it changes one mode only. So without component i at least the square of its inner product
     with the normalized tensor is left: :math:`w_i^2 / (\|\tilde b_i\|^2 \|\tilde c_i\|^2)`. Constraints and symmetry
-    only leave the others less room.
+    only leave the others less room. If there are no such vectors, many components of a symmetric tensor are bounded by
+    `least_rises`.
     """
     unit = unit_components(components)
     shares = _sorted_shares([to_host(factor).astype(np.float64) for factor in unit.factors])
     weights = to_host(unit.weights).astype(np.float64)
-    return problem.data.mean_share / 2 * weights**2 * shares[-1] * shares[-2]
+    bounds = problem.data.mean_share / 2 * weights**2 * shares[-1] * shares[-2]
+    return least_rises(problem, components) if _are_many(components.rank) and not np.any(bounds) else bounds
+
+
+def most_superfluous(problem: Problem, components: FactoredTensor, candidates: Sequence[int], objective: float) -> int:
+    """Return the candidate without which the objective would be least; bounds rule out most of many candidates."""
+    if not _are_many(len(candidates)):
+        return int(np.argmin(objectives_without(problem, components, candidates)))
+    bounds = removal_bounds(problem, components)
+    order = sorted(candidates, key=lambda index: bounds[index])
+    n_first = BRIEF.max_products // 2
+    predicted = objectives_without(problem, components, order[:n_first])
+    least = float(np.min(predicted)) - objective
+    others = [index for index in order[n_first:] if bounds[index] < least]
+    if others:
+        predicted = np.minimum(predicted, objectives_without(problem, components, others))
+    return int(np.argmin(predicted))
+
+
+def _are_many(n_components: int) -> bool:
+    """Return whether an eigenvalue saves work: it takes as many products as steps for a few components do."""
+    return n_components > BRIEF.max_products
 
 
 def _sorted_shares(factors: Sequence[np.ndarray]) -> np.ndarray:

@@ -26,4 +26,13 @@ from codiag.starts._slices import (
     slices,
     symmetric_components,
 )
+from codiag.starts._span_powers import (
+    climbed,
+    newton_moves,
+    power_roles,
+    power_start,
+    powers_in_span,
+    powers_of,
+    settled,
+)
 from codiag.starts._start import Start

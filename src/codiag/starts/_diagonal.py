@@ -17,6 +17,7 @@ from codiag.starts._koszul import koszul_roles, koszul_start
 from codiag.starts._random import swept
 from codiag.starts._rank_one_span import rank_one_roles, rank_one_start
 from codiag.starts._slices import Roles, assign_roles, components_from_sides, slices, symmetric_components
+from codiag.starts._span_powers import power_roles, power_start
 from codiag.starts._start import Start
 from codiag.tensors import DenseTensor, FactoredTensor, is_large
 
@@ -25,9 +26,10 @@ from codiag.tensors import DenseTensor, FactoredTensor, is_large
 class Diagonal(Start):
     """Joint diagonalization of the slices of the core, as in the paper; the best rank-one term if the rank is one.
 
-    If the rank is larger than all modes but one, slices of several modes taken together are diagonalized, or the
-    rank-one matrices in the span of the slices are found (`rank_one_start`), or the kernels of Koszul flattenings are
-    used (`koszul_start`). Nothing is yielded if none of these applies.
+    If the rank is larger than all modes but one, slices of several modes taken together are diagonalized, or powers of
+    vectors are found in the range of a symmetric flattening (`power_start`), or the rank-one matrices in the span of
+    the slices (`rank_one_start`), or the kernels of Koszul flattenings are used (`koszul_start`). Nothing is yielded if
+    none of these applies.
 
     Attributes
     ----------
@@ -48,13 +50,14 @@ class Diagonal(Start):
         if roles is None:
             log.add("no diagonalization: the rank is too large", 0, 1.0)
             return
-        try:
-            components = diagonal_start(core, roles, rank, rng, log, orthogonal=self.orthogonal)
-        except np.linalg.LinAlgError:
-            log.add("diagonalization failed: the slices are singular", 0, 1.0)
-            return
-        if math.isfinite(components.squared_norm()):
-            yield components
+        for _ in range(1 if roles.others else 3):  # power iterations begin at random, and three ends must agree
+            try:
+                components = diagonal_start(core, roles, rank, rng, log, orthogonal=self.orthogonal)
+            except np.linalg.LinAlgError:
+                log.add("diagonalization failed: the slices are singular", 0, 1.0)
+                return
+            if math.isfinite(components.squared_norm()):
+                yield components
 
 
 class Filled(Start):
@@ -90,8 +93,11 @@ def diagonal_roles(core: DenseTensor, rank: int) -> Roles | None:
     if rank == 1:
         return None
     symmetric = core.symmetric
-    roles = assign_roles(core.shape, rank, symmetric=symmetric) or rank_one_roles(core.shape, rank, symmetric=symmetric)
-    return roles or koszul_roles(core.shape, rank, symmetric=symmetric)
+    for choose in (assign_roles, power_roles, rank_one_roles, koszul_roles):
+        roles = choose(core.shape, rank, symmetric=symmetric)
+        if roles is not None:
+            return roles
+    return None
 
 
 def diagonal_start(
@@ -103,6 +109,8 @@ def diagonal_start(
     than components, the matrices of rank one in their span belong to the components; else such a span is constructed.
     """
     n_rows, n_columns, n_slices = (math.prod(core.shape[mode] for mode in role) for role in roles)
+    if not roles.others:
+        return power_start(core, roles, rank, rng, log)
     if min(n_rows, n_columns) < rank:
         start = rank_one_start if n_slices >= rank else koszul_start
         return start(core, roles, rank, rng, log)

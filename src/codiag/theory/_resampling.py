@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 from array_api_compat import array_namespace
-from scipy.stats import t as student
 
 from codiag._arrays import few_threads, pick, to_host
 from codiag._checks import Seed, as_generator, as_number, as_share, check_n_jobs
@@ -138,7 +138,7 @@ class Bootstrap:
         True
         """
         as_share("level", level)
-        times = float(student.ppf((1 + level) / 2, self.fit.shape[self.mode] - 1))
+        times = float(scipy.special.stdtrit(self.fit.shape[self.mode] - 1, (1 + level) / 2))
         rules = self.fit.constraints or (None,) * len(self.factors)
         found = []
         for factor, errors, rule in zip(self.fit.factors, self.entry_standard_errors, rules, strict=True):

@@ -8,6 +8,7 @@ import numpy as np
 
 from codiag.io import preference_votes, valid_votes
 from codiag.models import DawidSkene
+from codiag.models.crowd import HIGH, LOW, label_columns, worker_columns
 from codiag.synthetic import crowd_votes, worker_confusions
 
 from ..arrays import choose
@@ -86,7 +87,7 @@ def crowds(rng: np.random.Generator) -> Case:
 def about_crowd(fitted: Any, given: dict[str, Any]) -> Problems:
     """Probabilities, shapes, and votes that nobody contests."""
     tasks, workers, k = fitted.tasks_.size, fitted.workers_.size, fitted.classes_.size
-    table, people = fitted.label_table(), fitted.worker_table()
+    table, people = label_columns(fitted), worker_columns(fitted)
     chances = np.stack([table[name] for name in list(table)[3:]], axis=1)
     yield from has_shape(chances, (tasks, k), "probas_")
     yield from simplex(chances, 1, "probas_")
@@ -95,7 +96,7 @@ def about_crowd(fitted: Any, given: dict[str, Any]) -> Problems:
     accuracy = np.asarray(people["accuracy"], dtype=float)
     if np.any(accuracy < 0) or np.any(accuracy > 1 + 1e-9):
         yield "model", f"accuracies from {accuracy.min()} to {accuracy.max()}"
-    low, high = (np.asarray(people[name], dtype=float) for name in ("low", "high"))
+    low, high = (np.asarray(people[name], dtype=float) for name in (LOW, HIGH))
     if not (np.all(low >= 0) and np.all(low <= accuracy) and np.all(accuracy <= high) and np.all(high <= 1 + 1e-9)):
         yield "model", f"accuracies of {accuracy[:3]} in intervals from {low[:3]} to {high[:3]}"
     if np.shape(fitted.worker_accuracy_interval_) not in ((workers, 2), (workers, 3)):  # polars keeps names in a column

@@ -241,7 +241,7 @@ def options(rng: np.random.Generator) -> Case:
 @covers(*(f"codiag.drop_in.ajd.{name}" for name in ajd.__all__), weight=2)
 def pyriemann(rng: np.random.Generator) -> Case:
     """The functions of pyriemann, by themselves or by name."""
-    name = choose(rng, "rjd", "uwedge", "ajd_pham")
+    name = choose(rng, "jade", "rjd", "uwedge", "ajd_pham")
     size = int(rng.integers(1, 6))
     samples = rng.standard_normal((int(rng.integers(2, 7)), size, size + int(rng.integers(1, 9))))
     if name == "ajd_pham" and rng.random() < 0.3:

@@ -77,6 +77,11 @@ def long_tables(rng: np.random.Generator) -> Case:
         if absent == "zero" and codiag.factorize(again, 1, seed=0).labels is not again.labels:
             yield "model", "labels are lost"
 
+    sort = bool(rng.random() < 0.5)
+
+    def read(**given: Any) -> Labelled:
+        return labelled_tensor(sort=sort, **given)
+
     arguments = {"table": table, "absent": absent}
     named = ("modes", "value", "labels", "tensor")
-    return Case("codiag.io.labelled_tensor", labelled_tensor, arguments, True, (check,), named=named)
+    return Case("codiag.io.labelled_tensor", read, arguments, True, (check,), named=named)

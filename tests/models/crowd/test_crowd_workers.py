@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from codiag.io import write_table
 from codiag.models import DawidSkene
-from codiag.models.crowd import SKILL, CrowdModel, added_votes, beta_intervals, estimate_prior
+from codiag.models.crowd import SKILL, CrowdModel, NamedVotes, added_votes, beta_intervals, estimate_prior
 from codiag.synthetic import crowd_votes, worker_confusions
 from real_data import needs_data
 
@@ -169,9 +170,39 @@ def test_intervals_come_as_the_votes_do(smoothing):
     plain, frame, other = (fitted(one, smoothing=smoothing) for one in makes)
     assert plain.worker_accuracy_interval_.shape == (6, 2)
     assert frame.worker_accuracy_interval_.index.name == "worker"
-    assert_allclose(frame.worker_accuracy_interval_["low"], plain.worker_accuracy_interval_[:, 0])
-    assert other.worker_accuracy_interval_.columns == ["worker", "low", "high"]
-    assert_array_equal(plain.worker_table()["high"], plain.worker_accuracy_interval_[:, 1])
+    assert_allclose(frame.worker_accuracy_interval_["accuracy_low_90"], plain.worker_accuracy_interval_[:, 0])
+    assert other.worker_accuracy_interval_.columns == ["worker", "accuracy_low_90", "accuracy_high_90"]
+    assert_array_equal(plain.worker_table()["accuracy_high_90"], plain.worker_accuracy_interval_[:, 1])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_tables_are_frames_of_the_library_of_the_votes_by_its_names(library, tmp_path):
+    module = pytest.importorskip(library)
+    columns = crowd_votes(60, worker_confusions(6, 2, seed=0), seed=1).votes
+    votes = dict(zip(("item", "rater", "rating"), columns, strict=True))
+    frame = (module.table if library == "pyarrow" else module.DataFrame)(votes)
+    plain, model = fitted(columns), fitted(frame)
+    renamed = {"task": "item", "worker": "rater", "label": "rating", "next label": "next rating"}
+    for name in ("label_table", "doubt_table", "worker_table", "family_table"):
+        table, expected = getattr(model, name)(), getattr(plain, name)()
+        assert type(table) is type(frame)
+        names = table.column_names if library == "pyarrow" else list(table.columns)
+        assert names == [renamed.get(column, column) for column in expected]
+        for column, values in zip(names, expected.values(), strict=True):
+            assert_array_equal(np.asarray(table[column]), values)
+    write_table(tmp_path / "labels.csv", model.label_table())
+    write_table(tmp_path / "plain.csv", plain.label_table())
+    written, others = ((tmp_path / name).read_text().splitlines() for name in ("labels.csv", "plain.csv"))
+    assert written[0] == "item,rating,probability,p(0),p(1)"
+    assert written[1:] == others[1:]
+
+
+def test_a_name_that_another_column_has_is_not_taken():
+    columns = crowd_votes(60, worker_confusions(6, 2, seed=0), seed=1).votes
+    votes = NamedVotes(dict(zip(("task", "worker", "label"), columns, strict=True)), ("id", "votes", "probability"))
+    model = fitted(votes)
+    assert list(model.label_table())[:3] == ["id", "label", "probability"]
+    assert list(model.worker_table())[:2] == ["worker", "votes"]
 
 
 def test_standard_errors_of_the_default_are_the_deviations_from_the_truth():

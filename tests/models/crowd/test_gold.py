@@ -205,7 +205,7 @@ def test_the_command_takes_gold_labels_by_the_names_of_the_votes(tmp_path):
     assert result.exit_code == 0, result.output
     assert "tasks most in doubt" in result.stdout
     with out.open(newline="") as file:
-        labels = {row["task"]: int(row["label"]) for row in csv.DictReader(file)}
+        labels = {row["image"]: int(row["label"]) for row in csv.DictReader(file)}
     assert [labels[str(task)] for task, _ in wrong] == [label for _, label in wrong]
     write(gold, ["image", "truth"], [(0, "cat")])
     result = CliRunner().invoke(app, ["label", str(votes), *options, "--force"])

@@ -7,6 +7,7 @@ import pytest
 
 from codiag.io import valid_votes
 from codiag.models import DawidSkene
+from codiag.models.crowd import label_columns
 from codiag.synthetic import crowd_votes, worker_confusions
 
 
@@ -36,7 +37,7 @@ def test_rare_labels_are_set_aside_in_every_form(form):
     expected = DawidSkene(random_state=0).fit(tuple(column[kept] for column in columns.values()))
     found = DawidSkene(random_state=0).fit(valid)
     assert found.classes_.tolist() == ["bad", "good"]
-    np.testing.assert_allclose(np.stack(list(found.label_table().values())[3:]), expected.probas_.T)
+    np.testing.assert_allclose(np.stack(list(label_columns(found).values())[3:]), expected.probas_.T)
 
 
 def test_shares_and_labels_to_keep_decide():

@@ -6,15 +6,16 @@ of codiag, so that numbers of iterations differ.
 ============= ====================================================================
 `ajd`         One of the others, by name.
 `ajd_pham`    Covariance matrices, by maximum likelihood.
-`rjd`         Orthonormal diagonalizers.
+`jade`        Orthonormal diagonalizers, as rows: pyriemann 0.13 and later.
+`rjd`         The same as columns: pyriemann up to 0.12.
 `uwedge`      Symmetric matrices of any kind.
 ============= ====================================================================
 
 Examples
 --------
 >>> import numpy as np
->>> from codiag.drop_in.ajd import rjd
->>> V, D = rjd(np.array([np.diag([1.0, 2.0]), np.diag([3.0, 1.0])]))
+>>> from codiag.drop_in.ajd import jade
+>>> V, D = jade(np.array([np.diag([1.0, 2.0]), np.diag([3.0, 1.0])]))
 >>> D.shape
 (2, 2, 2)
 """
@@ -33,14 +34,52 @@ from codiag._arrays import Array, array_namespace, like, to_host
 from codiag._checks import ConvergenceWarning, as_finite, as_number, as_stack, check_square
 from codiag.diagonalize import UWEDGE, Diagonalization, OrthogonalNewton, most_likely
 
-__all__ = ["ajd", "ajd_pham", "rjd", "uwedge"]
+__all__ = ["ajd", "ajd_pham", "jade", "rjd", "uwedge"]
 
 
 Result = tuple[Array, Array]
 
 
+def jade(X: Array, *, init: Array | None = None, eps: float = 1e-8, n_iter_max: int = 100) -> Result:  # noqa: N803
+    """Find the orthonormal matrix that diagonalizes best, as ``pyriemann.geometry.ajd.jade`` of 0.13 does.
+
+    Parameters
+    ----------
+    X : array of shape (n_matrices, n, n)
+        Symmetric matrices, of NumPy or any other array library; never modified.
+    init : array of shape (n, n), optional
+        Orthonormal rows to start from.
+    eps : float
+        Stop when the largest rotation falls below it; values above 1e-8, which would save one step, count as 1e-8.
+    n_iter_max : int
+        Largest number of steps.
+
+    Returns
+    -------
+    V : array of shape (n, n)
+        The diagonalizer: orthonormal rows, in the order and with the signs nearest to `init`, by default the identity.
+    D : array of shape (n_matrices, n, n)
+        ``V @ X @ V.T``.
+
+    See Also
+    --------
+    rjd : The transpose, which pyriemann returned up to 0.12.
+    ajd : Calls a method by its name.
+    codiag.diagonalize.OrthogonalNewton : The method that is used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.drop_in.ajd import jade
+    >>> V, D = jade(np.array([[[2.0, 1.0], [1.0, 2.0]], [[0.0, 1.0], [1.0, 0.0]]]))
+    >>> np.sort(np.diag(D[0])).round(12).tolist()
+    [1.0, 3.0]
+    """
+    return _orthonormal(X, init, eps, n_iter_max, "jade")
+
+
 def rjd(X: Array, *, init: Array | None = None, eps: float = 1e-8, n_iter_max: int = 100) -> Result:  # noqa: N803
-    """Find the orthonormal matrix that diagonalizes best, as ``pyriemann.geometry.ajd.rjd`` does.
+    """Find the orthonormal matrix that diagonalizes best, as ``pyriemann.geometry.ajd.rjd`` does up to 0.12.
 
     Parameters
     ----------
@@ -63,8 +102,8 @@ def rjd(X: Array, *, init: Array | None = None, eps: float = 1e-8, n_iter_max: i
 
     See Also
     --------
+    jade : The transpose, which pyriemann returns from 0.13 on.
     ajd : Calls a method by its name.
-    codiag.diagonalize.OrthogonalNewton : The method that is used.
 
     Examples
     --------
@@ -74,14 +113,23 @@ def rjd(X: Array, *, init: Array | None = None, eps: float = 1e-8, n_iter_max: i
     >>> np.sort(np.diag(D[0])).round(12).tolist()
     [1.0, 3.0]
     """
-    stack = _as_stack(X, "rjd")
-    start = None if init is None else _as_init(init, stack).T
+    if init is not None:
+        given = init if is_array_api_obj(init) else np.asarray(init)
+        init = array_namespace(given).matrix_transpose(given) if given.ndim == 2 else given
+    rows, entries = _orthonormal(X, init, eps, n_iter_max, "rjd")
+    return array_namespace(rows).matrix_transpose(rows), entries
+
+
+def _orthonormal(matrices: Array, init: Array | None, eps: float, n_iter_max: int, name: str) -> Result:
+    """Return orthonormal rows that diagonalize best, and the matrices in their coordinates."""
+    stack = _as_stack(matrices, name)
+    start = None if init is None else _as_init(init, stack)
     method = OrthogonalNewton(tol=_step_size(eps), max_sweeps=_sweeps(n_iter_max), statistical_tol=0.0)
     fit = method(stack, init=None if start is None else like(start, stack), seed=0)
     rows = _in_order(_completed(fit), np.eye(stack.shape[1]) if start is None else start)
-    _warn_unless(fit.converged, "rjd", fit.n_sweeps)
+    _warn_unless(fit.converged, name, fit.n_sweeps, stacklevel=4)
     inverse = like(rows, stack)
-    return array_namespace(inverse).matrix_transpose(inverse), _transformed(inverse, stack)
+    return inverse, _transformed(inverse, stack)
 
 
 def uwedge(X: Array, *, init: Array | None = None, eps: float = 1e-7, n_iter_max: int = 100) -> Result:  # noqa: N803
@@ -149,7 +197,7 @@ def ajd_pham(
     X : array of shape (n_matrices, n, n)
         Positive definite matrices, symmetric or Hermitian, of NumPy or any other array library; never modified.
     init : array of shape (n, n), optional
-        Diagonalizer to start from; the identity by default.
+        Diagonalizer to start from. By default the one of the mean and of a combination of the matrices.
     eps : float
         Stop when the largest relative step falls below it.
     n_iter_max : int
@@ -161,7 +209,8 @@ def ajd_pham(
     Returns
     -------
     V : array of shape (n, n)
-        The diagonalizer, with rows in the order and of the scale of the start.
+        The diagonalizer: rows in the order and with the signs nearest to `init`, by default the identity, and with
+        coefficients of unit norm with respect to the rows of `init`.
     D : array of shape (n_matrices, n, n)
         ``V @ X @ V.conj().T``.
 
@@ -182,14 +231,16 @@ def ajd_pham(
     """
     stack = _as_positive_definite(X)
     xp = array_namespace(stack)
-    start = np.eye(stack.shape[1]) if init is None else _as_init(init, stack)
+    start = None if init is None else _as_init(init, stack)
     weights = like(_as_weights(sample_weight, stack), xp.real(stack) if _is_complex(stack) else stack)
-    iterate = most_likely(stack, weights, like(start, stack), _step_size(eps, 1.0), 10 * _sweeps(n_iter_max))
+    first = None if start is None else like(start, stack)
+    iterate = most_likely(stack, weights, first, _step_size(eps, 1.0), 10 * _sweeps(n_iter_max))
     _warn_unless(iterate.converged, "ajd_pham", iterate.n_sweeps)
-    return iterate.left, _transformed(iterate.left, stack)
+    inverse = like(_in_order(to_host(iterate.left), np.eye(stack.shape[1]) if start is None else start), stack)
+    return inverse, _transformed(inverse, stack)
 
 
-METHODS: dict[str, Callable[..., Result]] = {"ajd_pham": ajd_pham, "rjd": rjd, "uwedge": uwedge}
+METHODS: dict[str, Callable[..., Result]] = {"ajd_pham": ajd_pham, "jade": jade, "rjd": rjd, "uwedge": uwedge}
 
 
 def ajd(
@@ -206,7 +257,7 @@ def ajd(
     ----------
     X : array of shape (n_matrices, n, n)
         Matrices of the kind that the method is for.
-    method : {"ajd_pham", "rjd", "uwedge"} or callable
+    method : {"ajd_pham", "jade", "rjd", "uwedge"} or callable
         Called as ``method(X, init=init, eps=eps, n_iter_max=n_iter_max, **kwargs)``.
     init : array of shape (n, n), optional
         The start, as in the methods.
@@ -227,7 +278,7 @@ def ajd(
     See Also
     --------
     ajd_pham : For covariance matrices.
-    rjd : For orthonormal diagonalizers.
+    jade : For orthonormal diagonalizers.
     uwedge : For symmetric matrices of any kind.
     codiag.joint_diagonalize : The interface of this library.
 
@@ -235,7 +286,7 @@ def ajd(
     --------
     >>> import numpy as np
     >>> from codiag.drop_in.ajd import ajd
-    >>> V, D = ajd(np.array([[[2.0, 1.0], [1.0, 2.0]], [[3.0, 1.0], [1.0, 3.0]]]), method="rjd")
+    >>> V, D = ajd(np.array([[[2.0, 1.0], [1.0, 2.0]], [[3.0, 1.0], [1.0, 3.0]]]), method="jade")
     >>> V.shape, D.shape
     ((2, 2), (2, 2, 2))
     """
@@ -268,13 +319,16 @@ def _as_positive_definite(matrices: Array) -> Array:
             )
     else:
         stack = as_stack(matrices, symmetric=True)
-    lowest = np.linalg.eigvalsh(to_host(stack))
-    if np.any(lowest[:, 0] <= 0):
+    host = to_host(stack)
+    try:
+        np.linalg.cholesky(host)
+    except np.linalg.LinAlgError:
+        lowest = np.linalg.eigvalsh(host)
         worst = int(np.argmin(lowest[:, 0] / lowest[:, -1]))
         raise ValueError(
             f"X must be positive definite for ajd_pham; the smallest eigenvalue of matrix {worst} is "
             f"{lowest[worst, 0]:.3g}, the largest {lowest[worst, -1]:.3g}. Use uwedge for other symmetric matrices"
-        )
+        ) from None
     return stack
 
 
@@ -320,11 +374,14 @@ def _completed(fit: Diagonalization) -> np.ndarray:
 
 
 def _in_order(rows: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Return rows in the order and with the signs nearest to a start."""
+    """Return rows in the order and with the signs, or phases, nearest to a start, and of its scale."""
     coefficients = rows @ np.linalg.inv(start)
-    sizes = np.abs(coefficients) / np.linalg.norm(coefficients, axis=1, keepdims=True)
+    norms = np.linalg.norm(coefficients, axis=1, keepdims=True)
+    sizes = np.abs(coefficients) / norms
     index, match = scipy.optimize.linear_sum_assignment(-sizes.T)
-    return np.asarray(rows[match] * np.where(coefficients[match, index] < 0, -1, 1)[:, None])
+    nearest = coefficients[match, index]
+    phases = np.where(nearest == 0, 1, np.conj(nearest) / np.where(nearest == 0, 1, np.abs(nearest)))
+    return np.asarray(rows[match] * (phases[:, None] / norms[match]))
 
 
 def _transformed(inverse: Array, stack: Array) -> Array:
@@ -337,10 +394,10 @@ def _is_complex(array: Array) -> bool:
     return bool(array_namespace(array).isdtype(array.dtype, "complex floating"))
 
 
-def _warn_unless(converged: bool, name: str, n_steps: int) -> None:
+def _warn_unless(converged: bool, name: str, n_steps: int, *, stacklevel: int = 3) -> None:
     if not converged:
         warnings.warn(
             f"{name} did not converge in {n_steps} steps; a larger n_iter_max may be enough",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )

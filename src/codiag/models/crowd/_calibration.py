@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from codiag.models.crowd._tables import label_columns
 from codiag.models.crowd._votes import collect_votes, with_gold
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def held_out_calibration(model: DawidSkene, votes: Any, gold: Any) -> dict[str, 
     for seen, unseen in ((places[::2], places[1::2]), (places[1::2], places[::2])):
         fitted = clone(model)
         fitted.learn(votes, ([tasks[place] for place in seen], [labels[place] for place in seen]))
-        table = fitted.label_table()
+        table = label_columns(fitted)
         probability.append(table["probability"][unseen])
         is_right.append(np.array([table["label"][place] == labels[place] for place in unseen.tolist()]))
     return _binned(np.concatenate(probability), np.concatenate(is_right))

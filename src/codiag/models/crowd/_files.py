@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from codiag._text import ABSENT, is_whole, refuse_lines, table_rows
-from codiag.models.crowd._forms import GOLD_COLUMNS, VOTE_COLUMNS, find_columns, refuse_scored_texts, wanted_columns
+from codiag.models.crowd._forms import (
+    GOLD_COLUMNS,
+    VOTE_COLUMNS,
+    NamedVotes,
+    find_columns,
+    refuse_scored_texts,
+    wanted_columns,
+)
 from codiag.models.crowd._preferences import PAIR_COLUMNS, wanted_pair_columns
 
 Line = tuple[int, list[str]]
@@ -47,7 +54,7 @@ def read_gold(
 
 def votes_in(
     path: Path, columns: Mapping[str, str | None], *, wide: bool | None, skip_missing: bool
-) -> tuple[dict[str, np.ndarray], str]:
+) -> tuple[NamedVotes, str]:
     """Return the columns of votes, as `codiag.io.read_votes` does, and a sentence about votes that were left out.
 
     The sentence is empty if no vote was left out. `columns` has the names of the columns task, worker and label; None
@@ -60,13 +67,16 @@ def votes_in(
         wide = not any(columns.values()) and _is_wide(lines)
     n_columns, sentence = 3 if wide else len(lines[0][1]), ""
     places = {column: place for place, column in enumerate(VOTE_COLUMNS)}
+    header, names = [field.strip() for field in lines[0][1]], list(VOTE_COLUMNS)
     if wide:
         if columns["worker"] is not None or columns["label"] is not None:
             raise ValueError("worker and label must be left out of a wide table, whose columns are workers")
         votes = _unpivoted(path.name, lines, columns["task"])
+        names[0] = columns["task"] or header[0] or names[0]
     else:
         named = _named_places(path.name, lines[0][1], columns)
         places, votes = (places, lines) if named is None else (named, lines[1:])
+        names = names if named is None else [header[place] for place in named.values()]
     if skip_missing:
         complete = [line for line in votes if len(line[1]) != n_columns or not _absent_columns(line[1], places)]
         if len(complete) < len(votes):
@@ -76,7 +86,8 @@ def votes_in(
     _check_rows(path.name, votes, places, n_columns)
     if not votes:
         raise ValueError(f"{path.name} holds no votes, only names of columns or missing values")
-    return {name: _as_column([row[place].strip() for _, row in votes]) for name, place in places.items()}, sentence
+    read = {name: _as_column([row[place].strip() for _, row in votes]) for name, place in places.items()}
+    return NamedVotes(read, names), sentence
 
 
 def pairs_in(path: Path, columns: Mapping[str, str | None]) -> tuple[dict[str, np.ndarray], str]:

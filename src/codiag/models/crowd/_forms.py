@@ -49,12 +49,21 @@ SHOWN = 8
 """Largest number of names in an error message."""
 
 
+class NamedVotes(dict[str, np.ndarray]):
+    """The columns task, worker and label, with the names that they have in the user's table."""
+
+    def __init__(self, columns: Mapping[str, np.ndarray], names: Sequence[str] = tuple(VOTE_COLUMNS)) -> None:
+        super().__init__(columns)
+        self.names = tuple(names)
+
+
 class VoteColumns(NamedTuple):
-    """The columns task, worker and label, the library of their data frame, and the shape of a matrix of votes."""
+    """The columns task, worker and label, the library of their data frame, the shape of a matrix, and their names."""
 
     columns: Sequence[np.ndarray]
     library: str | None = None
     shape: tuple[int, ...] | None = None
+    names: tuple[str, ...] = tuple(VOTE_COLUMNS)
 
 
 def vote_columns(votes: Any, missing: Any = -1) -> VoteColumns:
@@ -66,9 +75,11 @@ def vote_columns(votes: Any, missing: Any = -1) -> VoteColumns:
         import narwhals as nw
 
         library = nw.get_native_namespace(frame).__name__
-        return VoteColumns(_named_columns(frame, frame.columns, library), library)
+        columns, names = _named_columns(frame, frame.columns, library)
+        return VoteColumns(columns, library, names=names)
     if isinstance(votes, Mapping):
-        return VoteColumns(_named_columns(votes, list(votes)))
+        columns, names = _named_columns(votes, list(votes))
+        return VoteColumns(columns, names=votes.names if isinstance(votes, NamedVotes) else names)
     if not is_matrix(votes, missing):
         return VoteColumns(_three_columns(votes))
     matrix = _as_matrix(votes)
@@ -125,7 +136,9 @@ def wanted_columns() -> str:
     return "; ".join(f"{name} (or {', '.join(words[1:])})" for name, words in VOTE_COLUMNS.items())
 
 
-def _named_columns(table: Any, names: list[Any], library: str | None = None) -> list[np.ndarray]:
+def _named_columns(
+    table: Any, names: list[Any], library: str | None = None
+) -> tuple[list[np.ndarray], tuple[str, ...]]:
     places = find_columns(names, VOTE_COLUMNS)
     if places is None:
         way_out = "Name them so; a matrix of tasks x workers is passed as an array"
@@ -139,7 +152,8 @@ def _named_columns(table: Any, names: list[Any], library: str | None = None) -> 
     if len({str(name).strip().lower() for name in names}) < len(names):
         raise ValueError(f"votes must have columns of different names; got {_listed(names)}")
     refuse_scored_texts(names, places["label"])
-    return of_one_length([as_column(table[names[place]]) for place in places.values()])
+    found = [names[place] for place in places.values()]
+    return of_one_length([as_column(table[name]) for name in found]), tuple(map(str, found))
 
 
 def _three_columns(votes: Any) -> list[np.ndarray]:

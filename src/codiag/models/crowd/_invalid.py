@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codiag._checks import as_number
-from codiag.models.crowd._forms import VOTE_COLUMNS, as_frame, is_missing, vote_columns
+from codiag.models.crowd._forms import VOTE_COLUMNS, NamedVotes, as_frame, is_missing, vote_columns
 
 MOST_INVALID = 0.5
 """Largest share of invalid votes; if more labels are as rare, they are measurements or texts rather than mistakes."""
@@ -62,7 +62,7 @@ def valid_votes(votes: Any, *, least_share: float = 0.001, keep: Iterable[Any] =
     (2999, {'ERROR: timeout': 1})
     """
     as_number("least_share", least_share, zero=True)
-    columns, _, shape = vote_columns(votes, missing)
+    columns, _, shape, user_names = vote_columns(votes, missing)
     names, codes = _encoded(columns[2])
     counts = np.bincount(codes, minlength=len(names))
     is_rare = (counts < least_share * codes.size) & ~np.isin(np.arange(len(names)), _places(names, keep))
@@ -70,9 +70,8 @@ def valid_votes(votes: Any, *, least_share: float = 0.001, keep: Iterable[Any] =
         is_rare[:] = False
     rare = np.flatnonzero(is_rare)
     rare = rare[np.argsort(-counts[rare], kind="stable")]
-    return ValidVotes(
-        _selected(votes, columns, shape, ~is_rare[codes]), {names[place]: int(counts[place]) for place in rare}
-    )
+    valid = _selected(votes, columns, shape, ~is_rare[codes], user_names)
+    return ValidVotes(valid, {names[place]: int(counts[place]) for place in rare})
 
 
 def _encoded(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
@@ -94,7 +93,9 @@ def _places(names: list[Any], keep: Iterable[Any]) -> list[int]:
     return [place for place, name in enumerate(names) if name in kept]
 
 
-def _selected(votes: Any, columns: Any, shape: tuple[int, ...] | None, is_valid: np.ndarray) -> Any:
+def _selected(
+    votes: Any, columns: Any, shape: tuple[int, ...] | None, is_valid: np.ndarray, names: tuple[str, ...]
+) -> Any:
     """Return the votes that are valid, in the form of all votes."""
     frame = as_frame(votes)
     if frame is not None:
@@ -105,4 +106,6 @@ def _selected(votes: Any, columns: Any, shape: tuple[int, ...] | None, is_valid:
         matrix[task, worker] = label
         return matrix
     valid = [column[is_valid] for column in columns]
-    return dict(zip(VOTE_COLUMNS, valid, strict=True)) if isinstance(votes, Mapping) else tuple(valid)
+    if isinstance(votes, NamedVotes):
+        return NamedVotes(dict(zip(VOTE_COLUMNS, valid, strict=True)), names)
+    return dict(zip(names, valid, strict=True)) if isinstance(votes, Mapping) else tuple(valid)

@@ -96,7 +96,8 @@ class DawidSkene(CrowdTables, Model):
     Attributes
     ----------
     labels_ : array of shape (n_tasks,)
-        The most probable class of every task.
+        The most probable class of every task. If votes came as a data frame, this and what follows are series and
+        data frames of the same library, with its names of tasks, workers and labels.
     probas_ : array of shape (n_tasks, n_classes)
         The probability of each class.
     confusion_ : array of shape (n_workers, n_classes, n_classes)
@@ -113,7 +114,8 @@ class DawidSkene(CrowdTables, Model):
     worker_accuracy_standard_errors_ : array of shape (n_workers,)
         Standard errors of `worker_accuracy_`.
     worker_accuracy_interval_ : array of shape (n_workers, 2)
-        Lower and upper end of an interval that contains the accuracy with probability 0.9.
+        Lower and upper end of an interval that contains the accuracy with probability 0.9; in a data frame the columns
+        are ``accuracy_low_90`` and ``accuracy_high_90``.
     confusion_standard_errors_ : as `confusion_`
         Standard errors of the confusion matrices.
     families_ : list of arrays
@@ -433,7 +435,7 @@ class DawidSkene(CrowdTables, Model):
         (100,)
         """
         votes, classes = self._expect(X)
-        return Tables(votes).series(self.classes_[self._decided(classes)], "agg_label", votes.tasks, "task")
+        return Tables(votes).by_task(self.classes_[self._decided(classes)], "agg_label")
 
     def _expect(self, X: Any) -> tuple[Votes, np.ndarray]:  # noqa: N803
         check_is_fitted(self)
@@ -572,16 +574,17 @@ class DawidSkene(CrowdTables, Model):
         self._votes_of_tasks = np.bincount(votes.task, minlength=tasks.size)
         self._accuracy = accuracy, accuracy_errors, intervals
         self.tasks_, self.workers_, self.classes_ = tasks, workers, classes
-        self.labels_ = tables.series(classes[self._decided(run.classes)], "agg_label", tasks, "task")
+        self._form = votes.names, votes.library
+        self.labels_ = tables.by_task(classes[self._decided(run.classes)], "agg_label")
         self.probas_ = tables.by_class(run.classes)
         self.confusion_ = tables.confusions(run.model.confusions)
         self.confusion_matrices_ = np.swapaxes(run.model.confusions, 1, 2)
         self.confusion_standard_errors_ = tables.confusions(uncertainty.confusions)
         self.confusion_spread_ = tables.confusions(spread)
-        self.priors_ = tables.series(run.model.shares, "prior", classes, "label")
-        self.priors_standard_errors_ = tables.series(uncertainty.shares, "standard_error", classes, "label")
-        self.worker_accuracy_ = tables.series(accuracy, "accuracy", workers, "worker")
-        self.worker_accuracy_standard_errors_ = tables.series(accuracy_errors, "standard_error", workers, "worker")
+        self.priors_ = tables.series(run.model.shares, "prior", classes, votes.names[2])
+        self.priors_standard_errors_ = tables.series(uncertainty.shares, "standard_error", classes, votes.names[2])
+        self.worker_accuracy_ = tables.by_worker(accuracy, "accuracy")
+        self.worker_accuracy_standard_errors_ = tables.by_worker(accuracy_errors, "standard_error")
         self.worker_accuracy_interval_ = tables.intervals(intervals)
         self.families_ = [workers[self._family == number] for number in range(self._family.max(initial=-1) + 1)]
         self.dependence_ = tables.by_worker_pair(self._dependence.pairs.matrix(workers.size))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -13,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from codiag._checks import as_number
 from codiag.models.crowd._dependence import Dependence
 from codiag.models.crowd._em import Run
+from codiag.models.crowd._forms import VOTE_COLUMNS
 from codiag.models.crowd._ordered import may_be_ordered
+from codiag.models.crowd._uncertainty import HIGH, LOW
 from codiag.models.crowd._votes import Votes
 
 
@@ -23,6 +26,26 @@ def class_names(classes: np.ndarray, taken: Iterable[str] = ()) -> list[str]:
     if len({*names, *taken}) < len(names) + len(list(taken)):
         return [f"class {place}: {name}" for place, name in enumerate(names)]
     return names
+
+
+def frame_of(columns: Mapping[str, np.ndarray], library: str | None) -> Any:
+    """Return columns as a data frame of a library, by the name of its module; as they are if that is None."""
+    if library is None:
+        return columns
+    module = import_module(library)
+    return (module.table if library == "pyarrow" else module.DataFrame)(dict(columns))
+
+
+def user_columns(columns: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return columns with the names of the user's table in place of task, worker and label.
+
+    A name stays as it is if another column is called like that.
+    """
+    called = dict(zip(VOTE_COLUMNS, names, strict=True))
+    called["next label"] = f"next {called['label']}"
+    renamed = {name: called.get(name, name) for name in columns}
+    taken = Counter(renamed.values())
+    return {name if taken[renamed[name]] > 1 else renamed[name]: column for name, column in columns.items()}
 
 
 class Tables:
@@ -38,26 +61,37 @@ class Tables:
         """Return one value for each entry of the index."""
         return self._table({index_name: index}, values, name)
 
+    def by_task(self, values: np.ndarray, name: str) -> Any:
+        """Return one value for each task."""
+        return self.series(values, name, self.votes.tasks, self.votes.names[0])
+
+    def by_worker(self, values: np.ndarray, name: str) -> Any:
+        """Return one value for each worker."""
+        return self.series(values, name, self.votes.workers, self.votes.names[1])
+
     def by_class(self, values: np.ndarray) -> Any:
         """Return a row for each task, with a column for every class."""
-        return self._table({"task": self.votes.tasks}, values, self.votes.classes, "label")
+        task, _, label = self.votes.names
+        return self._table({task: self.votes.tasks}, values, self.votes.classes, label)
 
     def intervals(self, values: np.ndarray) -> Any:
-        """Return a row for each worker, with the columns low and high."""
-        return self._table({"worker": self.votes.workers}, values, np.array(["low", "high"]))
+        """Return a row for each worker, with columns for both ends of the interval of its accuracy."""
+        return self._table({self.votes.names[1]: self.votes.workers}, values, np.array([LOW, HIGH]))
 
     def by_worker_pair(self, values: np.ndarray | sparse.csr_array) -> Any:
         """Return a row and a column for each worker; a sparse array as it is."""
         if sparse.issparse(values):
             return values
-        return self._table({"worker": self.votes.workers}, values, self.votes.workers, "worker")
+        worker = self.votes.names[1]
+        return self._table({worker: self.votes.workers}, values, self.votes.workers, worker)
 
     def confusions(self, values: np.ndarray) -> Any:
         """Return rows by worker and given label, columns by true class; or an array (workers, given, true)."""
         if self.votes.library is None:
             return values
         n, k, _ = values.shape
-        rows = {"worker": np.repeat(self.votes.workers, k), "label": np.tile(self.votes.classes, n)}
+        _, worker, label = self.votes.names
+        rows = {worker: np.repeat(self.votes.workers, k), label: np.tile(self.votes.classes, n)}
         return self._table(rows, values.reshape(-1, k), self.votes.classes)
 
     def _table(
@@ -71,9 +105,8 @@ class Tables:
             return values
         library = import_module(self.votes.library)
         if not hasattr(library, "MultiIndex"):
-            make = library.table if self.votes.library == "pyarrow" else library.DataFrame
             names: Sequence[str] = [columns] if isinstance(columns, str) else class_names(columns, taken=index)
-            return make({**index, **dict(zip(names, np.atleast_2d(values.T), strict=True))})
+            return frame_of({**index, **dict(zip(names, np.atleast_2d(values.T), strict=True))}, self.votes.library)
         if len(index) > 1:
             rows = library.MultiIndex.from_arrays(list(index.values()), names=list(index))
         else:
@@ -96,14 +129,22 @@ class CrowdTables:
     _family: np.ndarray
     _dependence: Dependence
     _accuracy: tuple[np.ndarray, np.ndarray, np.ndarray]
+    _form: tuple[tuple[str, ...], str | None]
+    """What the columns task, worker and label are called in the user's table, and the library of that table."""
 
-    def label_table(self) -> dict[str, np.ndarray]:
-        """Return the labels as columns to write to a file.
+    def _framed(self, columns: Mapping[str, np.ndarray]) -> Any:
+        """Return columns by the user's names, as a data frame if votes came as one."""
+        names, library = self._form
+        return frame_of(user_columns(columns, names), library)
+
+    def label_table(self) -> Any:
+        """Return the labels as a table.
 
         Returns
         -------
-        dict of arrays of shape (n_tasks,)
-            Task, label, its probability, and the probability of every class.
+        dict of arrays of shape (n_tasks,), or a data frame if votes came as one
+            Task, label, its probability, and the probability of every class. Tasks and labels are called as in the
+            user's table.
 
         See Also
         --------
@@ -118,6 +159,9 @@ class CrowdTables:
         >>> list(DawidSkene(random_state=0).fit(crowd.votes).label_table())
         ['task', 'label', 'probability', 'p(0)', 'p(1)']
         """
+        return self._framed(label_columns(self))
+
+    def _label_columns(self) -> dict[str, np.ndarray]:
         check_is_fitted(self)
         classes = self._run.classes
         places = self._decided(classes)
@@ -133,8 +177,8 @@ class CrowdTables:
             return np.argmax(classes, axis=1)
         return np.rint(classes @ np.arange(classes.shape[1])).astype(np.int64)
 
-    def doubt_table(self, n_tasks: int | None = None) -> dict[str, np.ndarray]:
-        """Return the tasks with the least certain labels, for which further votes are most useful, as columns.
+    def doubt_table(self, n_tasks: int | None = None) -> Any:
+        """Return the tasks with the least certain labels, for which further votes are most useful, as a table.
 
         Parameters
         ----------
@@ -143,9 +187,10 @@ class CrowdTables:
 
         Returns
         -------
-        dict of arrays of shape (n_tasks,)
+        dict of arrays of shape (n_tasks,), or a data frame if votes came as one
             Task, number of votes, label, probability of the label, in increasing order, second most probable label, and
-            its probability. Tasks whose class was known have probability one.
+            its probability. Tasks whose class was known have probability one. Tasks and labels are called as in the
+            user's table.
 
         Examples
         --------
@@ -154,6 +199,9 @@ class CrowdTables:
         >>> DawidSkene(random_state=0).fit(votes).doubt_table(1)["task"].tolist()
         [4]
         """
+        return self._framed(doubt_columns(self, n_tasks))
+
+    def _doubt_columns(self, n_tasks: int | None) -> dict[str, np.ndarray]:
         check_is_fitted(self)
         as_number("n_tasks", len(self.tasks_) if n_tasks is None else n_tasks, integer=True)
         classes = self._run.classes
@@ -165,8 +213,8 @@ class CrowdTables:
             columns[f"{prefix}probability"] = classes[order, label]
         return columns
 
-    def worker_table(self) -> dict[str, np.ndarray]:
-        """Return the workers as columns to write to a file.
+    def worker_table(self) -> Any:
+        """Return the workers as a table.
 
         Returns
         -------
@@ -189,10 +237,13 @@ class CrowdTables:
         >>> table["accuracy"].shape
         (7,)
         """
+        return self._framed(worker_columns(self))
+
+    def _worker_columns(self) -> dict[str, np.ndarray]:
         check_is_fitted(self)
         accuracy, errors, intervals = self._accuracy
         columns = {"worker": self.workers_, "votes": self._votes_of_workers, "accuracy": accuracy}
-        columns |= {"standard_error": errors, "low": intervals[:, 0], "high": intervals[:, 1]}
+        columns |= {"standard_error": errors, LOW: intervals[:, 0], HIGH: intervals[:, 1]}
         columns |= {"family": self._family + 1, "weight": self._dependence.weights}
         confusions, shares = self._run.model
         if may_be_ordered(self.classes_):
@@ -205,12 +256,12 @@ class CrowdTables:
             for row, given in enumerate(names)
         }
 
-    def family_table(self) -> dict[str, np.ndarray]:
-        """Return the workers who think alike as columns, family by family.
+    def family_table(self) -> Any:
+        """Return the workers who think alike as a table, family by family.
 
         Returns
         -------
-        dict of arrays
+        dict of arrays, or a data frame if votes came as one
             The number of the family, from 1; the worker; the mean correlation with the others of the family, beyond
             what the classes explain; and the mean weight that a vote of the worker carried.
 
@@ -237,4 +288,24 @@ class CrowdTables:
             known = ~np.isnan(matrix)
             alike[members] = np.sum(np.where(known, matrix, 0.0), axis=1) / np.maximum(known.sum(axis=1), 1)
         columns = {"family": self._family[order] + 1, "worker": self.workers_[order], "alike": alike}
-        return columns | {"weight": self._dependence.weights[order]}
+        return self._framed(columns | {"weight": self._dependence.weights[order]})
+
+
+def label_columns(model: CrowdTables) -> dict[str, np.ndarray]:
+    """Return the columns of `CrowdTables.label_table` as arrays, with task and label by these names."""
+    return model._label_columns()
+
+
+def doubt_columns(model: CrowdTables, n_tasks: int | None = None) -> dict[str, np.ndarray]:
+    """Return the columns of `CrowdTables.doubt_table` as arrays, with task and label by these names."""
+    return model._doubt_columns(n_tasks)
+
+
+def worker_columns(model: CrowdTables) -> dict[str, np.ndarray]:
+    """Return the columns of `CrowdTables.worker_table` as arrays, with worker by this name."""
+    return model._worker_columns()
+
+
+def column_names(model: CrowdTables) -> tuple[str, ...]:
+    """Return what the columns task, worker and label are called in the user's table."""
+    return model._form[0]

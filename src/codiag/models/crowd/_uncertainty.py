@@ -35,6 +35,8 @@ from codiag.models.crowd._votes import Votes
 
 LEVEL = 0.9
 """Probability that an accuracy lies in its interval."""
+LOW, HIGH = (f"accuracy_{end}_{round(100 * LEVEL)}" for end in ("low", "high"))
+"""Names of the columns with the ends of the intervals of accuracies."""
 TAILS = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
 """Probabilities of the quantiles that bound an interval."""
 ROUNDS, FEWEST_ROUNDS = 60, 20

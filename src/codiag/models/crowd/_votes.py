@@ -48,6 +48,8 @@ class Votes:
         The index of the known class of each task; -1 if it is not known.
     by_row : bool
         Whether tasks are the rows of a matrix.
+    names : tuple of str
+        What the columns task, worker and label are called in the user's table.
     """
 
     task: np.ndarray
@@ -59,6 +61,7 @@ class Votes:
     library: str | None = None
     gold: np.ndarray | None = None
     by_row: bool = False
+    names: tuple[str, ...] = tuple(VOTE_COLUMNS)
 
     @cached_property
     def counts(self) -> sparse.csr_array:
@@ -125,7 +128,8 @@ def _encoded(votes: VoteColumns, workers: np.ndarray | None = None, classes: np.
         names[:2] = np.arange(votes.shape[0]), np.arange(votes.shape[1]) if workers is None else workers
     triples = zip(votes.columns, VOTE_COLUMNS, names, strict=True)
     (task, tasks), (worker, workers), (label, classes) = (_encode(*triple) for triple in triples)
-    encoded = Votes(task, worker, label, tasks, workers, classes, votes.library, by_row=votes.shape is not None)
+    form: dict[str, Any] = {"library": votes.library, "by_row": votes.shape is not None, "names": votes.names}
+    encoded = Votes(task, worker, label, tasks, workers, classes, **form)
     _check_size(encoded)
     return encoded
 

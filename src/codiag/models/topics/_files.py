@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from codiag._text import as_file, as_path, check_npz, ending_of, read_frame, readable, save_arrays
+from codiag._text import TABLES, as_file, as_path, check_npz, ending_of, read_frame, readable, save_arrays, text_of
 
-TABLES = (".csv", ".tsv", ".parquet")
-"""Endings of tables with one document per row."""
 ENDINGS = (".npz", ".txt", *TABLES)
 """Endings of files that hold a corpus."""
 MIN_DOCUMENTS = 20
@@ -40,9 +37,9 @@ def read_corpus(
     Parameters
     ----------
     path : str or Path
-        A folder of ``.txt`` files, one document each; a ``.txt`` file with one document per line; a ``.csv``, ``.tsv``
-        or ``.parquet`` table with one document per row; text may be compressed (``.gz``). Or an ``.npz`` file as
-        written by scipy.sparse.save_npz, or with the arrays `doc`, `word`, `count`, or with a matrix `counts`, each
+        A folder of ``.txt`` files, one document each; a ``.txt`` file with one document per line; a ``.csv``, ``.tsv``,
+        ``.parquet`` or ``.xlsx`` table with one document per row; text may be compressed (``.gz``). Or an ``.npz`` file
+        as written by scipy.sparse.save_npz, or with the arrays `doc`, `word`, `count`, or with a matrix `counts`, each
         with an optional `vocab`. Lines, rows and files without words are left out.
     text : str, optional
         Name of the column of a table that holds the documents; by default "text".
@@ -89,7 +86,7 @@ def share_table(corpus: Corpus, shares: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _read_lines(path: Path) -> tuple[list[Any], list[str]]:
-    lines = list(enumerate(_text_of(path).split("\n"), 1))
+    lines = list(enumerate(text_of(path).split("\n"), 1))
     return [number for number, _ in lines], [line for _, line in lines]
 
 
@@ -100,7 +97,7 @@ def _read_folder(path: Path) -> tuple[list[Any], list[str]]:
     documents = []
     for file in files:
         with readable(file):
-            documents.append(_text_of(file))
+            documents.append(text_of(file))
     return [file.relative_to(path).as_posix() for file in files], documents
 
 
@@ -128,14 +125,6 @@ def _as_texts(column: Any) -> list[str]:
     return ["" if cell is None or cell != cell else str(cell) for cell in cells]
 
 
-def _text_of(path: Path) -> str:
-    content = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path.name} cannot be read as text; save it as UTF-8") from error
-
-
 def _stop_words(given: str | None) -> str | list[str] | None:
     if given in (None, "english"):
         return "english"
@@ -144,7 +133,7 @@ def _stop_words(given: str | None) -> str | list[str] | None:
     path = as_path("stop_words", given)
     if not path.is_file():
         raise ValueError(f"stop_words must be english, none, or a file with a word on every line; got {given}")
-    return _text_of(path).lower().split()
+    return text_of(path).lower().split()
 
 
 def _counted(
