@@ -38,7 +38,7 @@ fuzz: $(VENV)/.installed
 	$(BIN)/python -m tests.fuzz --seconds 120
 
 reproduce: $(VENV)/.installed
-	$(BIN)/python -m experiments run all --quick --jobs 2 --out reports
+	$(BIN)/python -m experiments run all --quick --fresh --jobs 2 --out reports
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks

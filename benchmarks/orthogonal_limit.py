@@ -20,7 +20,7 @@ from codiag.methods import NLS, OJD, TPM, Auto
 from codiag.result import solve
 from codiag.synthetic import paper_tensor
 from codiag.tensors import symmetrize
-from experiments.paper.limits import orthogonal_oracle
+from experiments.estimators.limits import orthogonal_oracle
 
 CASES = [
     *(("authors", noise, True) for noise in (1e-3, 1e-2, 1e-1)),

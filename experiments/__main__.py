@@ -2,119 +2,153 @@
 
 from __future__ import annotations
 
+import argparse
 import math
-from contextlib import nullcontext
+import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TextIO
 
-import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")  # before NumPy is loaded: a process a core, each on one thread
 
-from codiag.cli.terminal import err, fail, out, progress, shown, user_errors
-from experiments.pages import write_pages
-from experiments.paper import EXPERIMENTS
-from experiments.runs import Experiment
-from experiments.runs import run as run_experiments
+from experiments.paper import EXPERIMENTS  # noqa: E402
+from experiments.records import agree, cell_key, read_archive  # noqa: E402
+from experiments.runs import Experiment, merge, read, run  # noqa: E402
 
-app = typer.Typer(
-    no_args_is_help=True, help="The experiments of Kuleshov, Chaganty and Liang (2015), and their claims."
-)
+ROOT = Path(__file__).parents[1]
+ARCHIVE = Path(__file__).parent / "results"
+"""The records of the repository, compressed."""
 
 
-@app.callback()
-def _commands() -> None:
-    """Keep `run` a command of its own while there is only one."""
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; return its exit status."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.command(options))
+    except (ValueError, OSError) as error:
+        _say(f"Error: {error}", to=sys.stderr)
+        return 2
 
 
-@app.command(epilog=f"Experiments: {', '.join(EXPERIMENTS)}.")
-def run(
-    names: Annotated[
-        list[str], typer.Argument(help="Experiments of the paper, or all.", metavar="EXPERIMENT", show_default=False)
-    ],
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Few trials of the smaller problems: minutes, and no verdicts yet.")
-    ] = False,
-    folder: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where records are kept and resumed from.")
-    ] = Path("reports"),
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes; the numbers are the same.")] = 1,
-    minutes: Annotated[
-        float,
-        typer.Option(
-            "--minutes",
-            min=0,
-            metavar="X",
-            help="Begin no trial after this time; by default, run all.",
-            show_default=False,
-        ),
-    ] = math.inf,
-    pages: Annotated[
-        bool, typer.Option("--pages/--records-only", help="Whether to write figures, Markdown and the HTML page.")
-    ] = True,
-) -> None:
-    """Run experiments of the paper, and judge its claims.
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "python -m experiments",
+        description="The experiments of Kuleshov, Chaganty and Liang (2015), and verdicts on their claims.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    trials = commands.add_parser(
+        "run",
+        help="run trials that are in no record yet",
+        epilog=f"Experiments: {', '.join(EXPERIMENTS)}.",
+        description="Run trials that neither the repository nor the folder holds yet, the most important first. "
+        "Several calls may run at once, and a call that was stopped goes on where it stopped.",
+    )
+    trials.add_argument("names", nargs="*", metavar="EXPERIMENT", help="experiments, or all (the default)")
+    trials.add_argument("--quick", action="store_true", help="few trials of the smaller problems: minutes")
+    trials.add_argument(
+        "--out", "-o", type=Path, default=Path("reports"), metavar="FOLDER", help="where records are kept"
+    )
+    trials.add_argument("--jobs", "-j", type=int, default=1, help="processes; the numbers are the same")
+    trials.add_argument("--minutes", type=float, default=math.inf, metavar="X", help="begin no trial after this time")
+    trials.add_argument("--fresh", action="store_true", help="run trials that the repository holds, too, and compare")
+    trials.add_argument("--records-only", action="store_true", help="write no page")
+    trials.set_defaults(command=_run)
+    records = commands.add_parser("merge", help="add the records of folders to those of the repository")
+    records.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
+    records.set_defaults(command=_merge)
+    verdicts = commands.add_parser(
+        "verdicts", help="judge all claims from the records of the repository, and write the documents"
+    )
+    verdicts.add_argument("--out", "-o", type=Path, default=ROOT / "docs", metavar="FOLDER", help="where to write")
+    verdicts.set_defaults(command=_verdicts)
+    return parser
 
-    Records, figures, Markdown and one HTML page are written.
 
-    Trials that the folder already holds, from this call or another, are not run again. The page shows everything that
-    the folder holds. Several calls may run at once.
-    """
+def _run(options: argparse.Namespace) -> int:
+    names = options.names or ["all"]
     unknown = [name for name in names if name not in (*EXPERIMENTS, "all")]
     if unknown:
-        fail(f"name must be all, or one of {', '.join(EXPERIMENTS)}; got {unknown[0]}")
+        raise ValueError(f"name must be all, or one of {', '.join(EXPERIMENTS)}; got {unknown[0]}")
     wanted = [experiment for experiment in EXPERIMENTS.values() if "all" in names or experiment.name in names]
-    present = [experiment for experiment in wanted if not _is_missing_data(experiment)]
+    for experiment in wanted:
+        if reason := experiment.missing():
+            _say(f"Left out: {experiment.name}, {reason}", to=sys.stderr)
+    present = [experiment for experiment in wanted if not experiment.missing()]
     if not present:
-        fail(wanted[0].missing())
-    with user_errors():
-        failures = _run_with_progress(present, folder, " ".join(names), quick=quick, jobs=jobs, minutes=minutes)
-        if pages:
-            _write_pages(folder)
-    for failure in failures:
-        err.print(f"[red]Failed:[/red] {shown(failure)}", soft_wrap=True)
-    if failures:
-        raise typer.Exit(1)
-
-
-def _run_with_progress(
-    experiments: list[Experiment], folder: Path, title: str, *, quick: bool, jobs: int, minutes: float
-) -> list[str]:
-    """Run experiments behind a progress bar, and return the failures; an interrupt keeps what was finished."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+        raise ValueError(wanted[0].missing())
     try:
-        with bar if err.is_terminal else nullcontext():
-            task = bar.add_task(title)
-            return run_experiments(
-                experiments,
-                folder,
-                quick=quick,
-                jobs=jobs,
-                minutes=minutes,
-                progress=lambda done, total: bar.update(task, completed=done, total=total),
-            )
+        failures = run(
+            present,
+            options.out,
+            quick=options.quick,
+            jobs=options.jobs,
+            minutes=options.minutes,
+            archive=None if options.fresh else ARCHIVE,
+            progress=_show_progress,
+        )
     except KeyboardInterrupt:
-        resume = "the same command resumes from there"
-        err.print(f"Stopped. What was finished is kept in {shown(folder)}; {resume}.", soft_wrap=True)
-        raise typer.Exit(130) from None
+        _say(f"\nStopped. What was finished is kept in {options.out}; the same command resumes.", to=sys.stderr)
+        return 130
+    _say("", to=sys.stderr)
+    for failure in failures:
+        _say(f"Failed: {failure}", to=sys.stderr)
+    if options.fresh:
+        _compare(present, options.out)
+    if not options.records_only:
+        _write(options.out, options.out, ARCHIVE)
+    return 1 if failures else 0
 
 
-def _is_missing_data(experiment: Experiment) -> bool:
-    """Tell whether an experiment lacks its data, and print the reason."""
-    reason = experiment.missing()
-    if reason:
-        err.print(f"[yellow]Left out:[/yellow] {experiment.name}, {shown(reason)}", soft_wrap=True)
-    return bool(reason)
+def _compare(experiments: Sequence[Experiment], folder: Path) -> None:
+    """Tell how many fresh trials give the numbers of the repository's records."""
+    same, both = 0, 0
+    for experiment in experiments:
+        archived = read_archive(ARCHIVE, experiment.name)
+        for record in read(experiment, folder):
+            other = archived.get(cell_key(record.cell))
+            if other is not None:
+                both += 1
+                same += agree(record, other)
+    _say(f"{same:,} of {both:,} fresh trials that the repository holds have the same numbers, within 1 %.")
 
 
-def _write_pages(folder: Path) -> None:
-    with progress("drawing ..."):
-        judgements = write_pages(folder)
-    for judgement in judgements:
-        number, sentence = judgement.claim.number, shown(judgement.claim.sentence)
-        out.print(f"{number:2d} [bold]{judgement.verdict}[/bold]: {sentence}", soft_wrap=True)
-    out.print(f"Open [bold]{shown(folder / 'index.html')}[/bold]")
+def _show_progress(done: int, total: int) -> None:
+    if sys.stderr.isatty() or done == total or done % 500 == 0:
+        sys.stderr.write(f"\r{done:,} of {total:,} trials")
+        sys.stderr.flush()
+
+
+def _merge(options: argparse.Namespace) -> int:
+    for folder in options.folders:
+        for experiment in EXPERIMENTS.values():
+            added = merge(experiment, folder, ARCHIVE)
+            if added:
+                _say(f"{experiment.name}: {added:,} new records from {folder}")
+    return 0
+
+
+def _verdicts(options: argparse.Namespace) -> int:
+    _write(ARCHIVE, options.out, ARCHIVE)
+    return 0
+
+
+def _say(line: str, to: TextIO | None = None) -> None:
+    (to or sys.stdout).write(f"{line}\n")
+
+
+def _write(records: Path, folder: Path, archive: Path | None) -> None:
+    """Write the documents, and print the verdicts."""
+    from experiments.chapters import PICTURES  # drawing needs matplotlib, and runs do not
+    from experiments.pages import write_pages
+
+    for judgement in write_pages(records, folder, archive):
+        sure = f" (probability {judgement.probability:.2f})" if math.isfinite(judgement.probability) else ""
+        _say(f"{judgement.claim.number:2d} {judgement.verdict}{sure}: {judgement.claim.sentence}")
+    _say(f"Open {folder / PICTURES / 'index.html'}")
 
 
 if __name__ == "__main__":
-    app()
+    sys.exit(main())

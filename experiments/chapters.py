@@ -1,19 +1,26 @@
-"""What a folder of records tells: verdicts on all claims, and a chapter for every experiment that was run."""
+"""What records tell: verdicts on all claims, and a chapter for every experiment that was run."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from experiments.claims import VERDICTS, Judgement, judge
+from experiments.claims import Judgement, judge
+from experiments.messages import ERRATA, FINDINGS, PLACES
 from experiments.paper import CLAIMS, EXPERIMENTS
-from experiments.reports import Report, markdown, sections
+from experiments.reports import Figure, Report, markdown, sections
 from experiments.runs import Experiment, read
 
 PAPER = "Kuleshov, Chaganty & Liang, *Tensor Factorization via Matrix Factorization*, AISTATS 2015"
+PICTURES = "reproduction"
+"""The folder of pictures, beside the text."""
+KINDS = ("holds", "holds in part", "does not hold", "undecided", "open")
 
 
 @dataclass(frozen=True)
@@ -33,17 +40,24 @@ class Chapter:
             return f"all {self.n_planned:,} trials"
         return f"{self.n_records:,} of {self.n_planned:,} trials"
 
-    def figure_name(self, place: int) -> str:
-        """Return the file of a figure, below the folder of the page."""
-        return f"{self.experiment.name}/figure-{place + 1}.png"
+    @property
+    def message(self) -> tuple[str, str]:
+        """What the paper says, and what we find and why."""
+        return FINDINGS[self.experiment.name]
 
 
-def chapters_of(folder: Path) -> tuple[list[Chapter], list[Judgement]]:
-    """Return a chapter for every experiment with records in a folder, and the judgements of all claims in order."""
+def picture_of(figure: Figure) -> str:
+    """Return the file of a figure, which says what it shows, below the folder of the text."""
+    name = figure.file or re.sub(r"[^a-z0-9]+", "-", figure.title.lower()).strip("-")
+    return f"{PICTURES}/{name}.png"
+
+
+def chapters_of(folder: Path, archive: Path | None = None) -> tuple[list[Chapter], list[Judgement]]:
+    """Return a chapter for every experiment with records, and the judgements of all claims in order."""
     chapters: list[Chapter] = []
     judgements: dict[int, Judgement] = {}
     for experiment in EXPERIMENTS.values():
-        records = read(experiment, folder)
+        records = read(experiment, folder, archive)
         own = {n: judge(claim, records) for n, claim in CLAIMS.items() if claim.experiment == experiment.name}
         judgements |= own
         if records:
@@ -55,25 +69,71 @@ def chapters_of(folder: Path) -> tuple[list[Chapter], list[Judgement]]:
     return chapters, [judgements[number] for number in sorted(judgements)]
 
 
-def summary(judgements: Sequence[Judgement]) -> str:
-    """Return in one sentence how many claims hold."""
-    counts = [sum(one.verdict == word for one in judgements) for word in VERDICTS.values()]
-    single = ("holds", "holds in part", "does not hold", "is open")
-    plural = ("hold", "hold in part", "do not hold", "are open")
+def kind_of(judgement: Judgement) -> str:
+    """Return the verdict without the number of trials."""
+    return next(kind for kind in reversed(KINDS) if judgement.verdict.startswith(kind))
+
+
+def summary(verdicts: Sequence[str]) -> str:
+    """Return in one sentence how many claims hold, from the kinds of their verdicts."""
+    counts = [verdicts.count(kind) for kind in KINDS]
+    single = ("holds", "holds in part", "does not hold", "is undecided", "is open")
+    plural = ("hold", "hold in part", "do not hold", "are undecided", "are open")
     told = [f"{n} {one if n == 1 else many}" for n, one, many in zip(counts, single, plural, strict=True)]
-    return f"Of the paper's {len(judgements)} claims {', '.join(told[:-1])} and {told[-1]}."
+    return f"Of the paper's {len(verdicts)} claims {', '.join(told[:-1])} and {told[-1]}."
+
+
+def as_data(judgements: Sequence[Judgement]) -> dict[str, Any]:
+    """Return the verdicts for programs: what tests and other documents are held against."""
+    rows = [
+        {
+            "number": one.claim.number,
+            "claim": one.claim.sentence,
+            "experiment": one.claim.experiment,
+            "verdict": kind_of(one),
+            "likely": one.likely or one.verdict,
+            "probability": one.probability if math.isfinite(one.probability) else None,
+            "trials": one.fewest,
+            "measured": one.measured,
+        }
+        for one in judgements
+    ]
+    return {"summary": summary([kind_of(one) for one in judgements]), "claims": rows}
+
+
+def probability_of(judgement: Judgement) -> str:
+    """Return the probability of a verdict in words."""
+    if not math.isfinite(judgement.probability):
+        return "-"
+    return "nothing is random" if judgement.claim.enough == 1 else f"{judgement.probability:.2f}"
+
+
+def why(judgement: Judgement) -> str:
+    """Return the reason of a verdict; for one that is undecided, what it would be and how many trials would decide."""
+    if not judgement.needed:
+        return judgement.reason
+    return f"Likely: {judgement.likely}; {judgement.needed}. {judgement.reason}".strip()
 
 
 def whole_markdown(chapters: Sequence[Chapter], judgements: Sequence[Judgement]) -> str:
-    """Return everything as one text: the table of claims, the reasons, then a chapter an experiment."""
-    rows = [[str(one.claim.number), one.claim.sentence, one.measured, one.verdict] for one in judgements]
+    """Return everything as one text: the table of claims, the reasons, the errata, then a chapter an experiment."""
+    kinds = [kind_of(one) for one in judgements]
     parts = [
         "# The paper, judged claim by claim",
-        f"{PAPER}: what it says beside what codiag measures. {summary(judgements)} A verdict follows a rule that was "
-        "written down before the runs; a claim is open while a place that counts has too few trials. Written by "
-        "`python -m experiments run`.",
-        markdown(["#", "claim", "measured", "verdict"], rows),
+        f"{PAPER}: what it says beside what codiag measures. {summary(kinds)} A verdict follows a rule that was "
+        "written down before the runs (`experiments/claims.md`, which names what was changed after them), from records "
+        "that are part of the repository "
+        "(`experiments/results`). Its probability is that of the same verdict with other draws, by a bootstrap over "
+        "trials or seeds; below 0.9 a claim is undecided. Written by `python -m experiments verdicts`.",
+        markdown(["the paper's", "is in the chapter"], [[name, _link(to)] for name, to in PLACES]),
+        "## Verdicts",
+        markdown(
+            ["#", "claim", "measured", "verdict", "probability"],
+            [[str(j.claim.number), j.claim.sentence, j.measured, j.verdict, probability_of(j)] for j in judgements],
+        ),
         *_reasons(judgements),
+        "## Errors of the paper",
+        markdown(["where", "what it says", "what is right"], ERRATA),
         "## Rules",
         markdown(
             ["#", "set-up", "rule", "fewest trials at a place"],
@@ -84,23 +144,27 @@ def whole_markdown(chapters: Sequence[Chapter], judgements: Sequence[Judgement])
     return "\n\n".join(parts) + "\n"
 
 
+def _link(name: str) -> str:
+    title = EXPERIMENTS[name].title
+    return f"[{title}](#{re.sub(r'[^a-z0-9 -]', '', title.lower()).replace(' ', '-')})"
+
+
 def _fewest(judgement: Judgement) -> str:
     return str(judgement.fewest) if judgement.claim.enough > 1 else "nothing is random"
 
 
 def _reasons(judgements: Sequence[Judgement]) -> list[str]:
-    told = [one for one in judgements if one.reason]
-    if not told:
-        return []
-    lines = [f"- **{one.claim.number}, {one.verdict}.** {one.reason}" for one in told]
-    return ["## Why", "\n".join(lines)]
+    lines = [f"- **{one.claim.number}, {one.verdict}.** {why(one)}" for one in judgements if why(one)]
+    return ["## Why", "\n".join(lines)] if lines else []
 
 
 def _chapter_markdown(chapter: Chapter) -> str:
+    says, found = chapter.message
     parts = [
         f"## {chapter.experiment.title}",
+        f"**The paper says** {says} **We find** {found}",
         chapter.experiment.setup,
         f"`python -m experiments run {chapter.experiment.name}`: {chapter.extent}.",
-        *sections(chapter.report, [chapter.figure_name(place) for place in range(len(chapter.report.figures))]),
+        *sections(chapter.report, [picture_of(figure) for figure in chapter.report.figures]),
     ]
     return "\n\n".join(parts)

@@ -21,6 +21,11 @@ STYLES: dict[str, tuple[str, str]] = {
     "NOJD1 (factors)": ("#00563f", "D"),
     "NOJD1 (doubled)": ("#5c7a00", "p"),
     "NOJD1 (UWEDGE)": ("#5c7a00", "*"),
+    "NOJD1 (factors, UWEDGE)": ("#5c7a00", "*"),
+    "TPM (transpose)": ("#d55e00", "^"),
+    "TPM (polar)": ("#8a3b00", "<"),
+    "TPM (polar, model)": ("#b8860b", ">"),
+    "OJD1 (model)": ("#1b3a57", "h"),
     "TPM": ("#d55e00", "^"),
     "TPM, not whitened": ("#f0a070", "<"),
     "Lathauwer": ("#e6a800", "d"),
@@ -109,8 +114,9 @@ def _handles(figure: Figure, styles: dict[str, tuple[str, str]]) -> list[Any]:
             [],
             [],
             color=color,
-            marker=mark,
-            markersize=6,
+            marker="*" if kinds[label] == "paper" else mark,
+            markerfacecolor="none" if kinds[label] == "paper" else color,
+            markersize=9 if kinds[label] == "paper" else 6,
             linestyle=DASHED.get(label, "-") if kinds[label] == "line" else "",
             label=label,
         )
@@ -158,6 +164,8 @@ def _draw_series(axis: Any, series: Series, style: tuple[str, str], *, crowded: 
         )
     elif series.kind == "points":
         few = len(series.x) < 20
+        if series.low is not None and series.high is not None:
+            axis.vlines(series.x, series.low, series.high, color=color, linewidth=1.2, alpha=0.7)
         axis.plot(series.x, series.y, linestyle="", marker=mark, markersize=6 if few else 2, color=color, zorder=3)
     else:
         line = DASHED.get(series.label, "-")

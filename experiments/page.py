@@ -6,54 +6,68 @@ import html
 from collections.abc import Container, Sequence
 
 from codiag.reports import STYLE, document, folded, svg_image, table
-from experiments.chapters import Chapter, summary
-from experiments.claims import VERDICTS, Judgement
+from experiments.chapters import KINDS, Chapter, kind_of, probability_of, summary, why
+from experiments.claims import Judgement
 from experiments.drawing import labels_of, legend_svg, panel_svg
+from experiments.messages import ERRATA, PLACES
 from experiments.reports import Figure, Table
 
 CLAIMS_STYLE = """
-.claims { width: 100%; } .claims td:first-child { text-align: right; }
+.claims, .errata { width: 100%; } .claims td:first-child { text-align: right; }
 .why { color: var(--soft); margin: .3rem 0 0; }
+.message { border-left: 4px solid var(--link); padding: .1rem .8rem; background: var(--card); }
 @media (max-width: 48rem) {
-  .claims, .claims tbody, .claims tr, .claims td { display: block; width: 100%; }
-  .claims thead { position: absolute; left: -999px; }
-  .claims tr { border: 1px solid var(--line); border-radius: 6px; background: var(--card); margin: .6rem 0;
+  .claims, .claims tbody, .claims tr, .claims td, .errata, .errata tbody, .errata tr, .errata td {
+    display: block; width: 100%; }
+  .claims thead, .errata thead { position: absolute; left: -999px; }
+  .claims tr, .errata tr { border: 1px solid var(--line); border-radius: 6px; background: var(--card); margin: .6rem 0;
     padding: .5rem; }
-  .claims td, .claims td:first-child { border: 0; padding: .15rem .3rem; text-align: left; }
+  .claims td, .claims td:first-child, .errata td { border: 0; padding: .15rem .3rem; text-align: left; }
   .claims td:first-child::before { content: "Claim "; }
+  .claims td:nth-child(4)::before { content: "Probability of the verdict: "; }
 }
 """
-CLASS = {words: word for word, words in VERDICTS.items()}
+CLASS = dict(zip(KINDS, ("yes", "partly", "no", "open", "open"), strict=True))
 
 
 def whole_page(chapters: Sequence[Chapter], judgements: Sequence[Judgement], absent: Sequence[tuple[str, str]]) -> str:
     """Return one self-contained HTML page: nothing is fetched, and no script runs."""
-    links = "".join(f'<li><a href="#{c.experiment.name}">{html.escape(c.experiment.title)}</a></li>' for c in chapters)
     missing = "".join(f"<li>{html.escape(name)}: {html.escape(reason)}</li>" for name, reason in absent)
     shown = {chapter.experiment.name for chapter in chapters}
     left_out = f"<section><h2>Not run</h2><ul>{missing}</ul></section>" if missing else ""
     header = (
         "<h1>Tensor Factorization via Matrix Factorization, judged claim by claim</h1>"
         "<p>Kuleshov, Chaganty &amp; Liang (AISTATS 2015): what the paper says beside what codiag measures. "
-        f"{html.escape(summary(judgements))}</p>"
+        f"{html.escape(summary([kind_of(one) for one in judgements]))}</p>"
     )
-    main = (
-        f'{_summary(judgements, shown)}<nav aria-label="Experiments"><h2>Experiments</h2><ul>{links}</ul></nav>'
-        f"{''.join(_section(chapter) for chapter in chapters)}{left_out}"
-    )
+    first = "".join(_section(chapter) for chapter in chapters if chapter.experiment.name == "projections")
+    others = "".join(_section(chapter) for chapter in chapters if chapter.experiment.name != "projections")
+    main = f"{_contents(shown)}{first}{_verdicts(judgements, shown)}{others}{_errata()}{left_out}"
     title = "codiag: the paper, judged claim by claim"
-    return document(title, STYLE + CLAIMS_STYLE, "Skip to the verdicts", header, main)
+    return document(title, STYLE + CLAIMS_STYLE, "Skip to the figures", header, main)
 
 
-def _summary(judgements: Sequence[Judgement], shown: Container[str]) -> str:
-    counts = "".join(
-        f'<li class="{css}"><b>{sum(one.verdict == words for one in judgements)}</b>{words}</li>'
-        for css, words in VERDICTS.items()
+def _contents(shown: Container[str]) -> str:
+    """Return links from the paper's figures and tables to chapters."""
+    links = "".join(f'<li><a href="#{name}">{html.escape(words)}</a></li>' for words, name in PLACES if name in shown)
+    return (
+        '<nav aria-label="Figures and tables of the paper"><h2>The paper\'s figures and tables</h2>'
+        f'<ul>{links}<li><a href="#verdicts">Verdicts on all claims</a></li>'
+        '<li><a href="#errata">Errors of the paper</a></li></ul></nav>'
     )
+
+
+def _verdicts(judgements: Sequence[Judgement], shown: Container[str]) -> str:
+    kinds = [kind_of(one) for one in judgements]
+    counts = "".join(f'<li class="{CLASS[kind]}"><b>{kinds.count(kind)}</b>{kind}</li>' for kind in KINDS)
     rows = "".join(_claim_row(one, linked=one.claim.experiment in shown) for one in judgements)
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("#", "the paper says", "verdict", "measured, and why"))
+    names = ("#", "the paper says", "verdict", "probability", "measured, and why")
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
     return (
         '<section aria-labelledby="verdicts"><h2 id="verdicts">Verdicts</h2>'
+        "<p>A verdict follows a rule written before the runs; what was changed after them is named in "
+        "experiments/claims.md. Its probability is that of the same verdict with other "
+        "draws, by a bootstrap over trials or seeds; below 0.9 the claim is undecided.</p>"
         f'<ul class="counts">{counts}</ul><table class="claims"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>'
         "</table></section>"
     )
@@ -63,27 +77,42 @@ def _claim_row(judgement: Judgement, *, linked: bool) -> str:
     claim = judgement.claim
     sentence = html.escape(claim.sentence)
     told = f'<a href="#{claim.experiment}">{sentence}</a>' if linked else sentence
-    why = f'<p class="why">{html.escape(judgement.reason)}</p>' if judgement.reason else ""
+    reason = f'<p class="why">{html.escape(why(judgement))}</p>' if why(judgement) else ""
     return (
-        f'<tr id="claim-{claim.number}"><td>{claim.number}</td><td>{told}</td>'
-        f'<td><span class="badge {CLASS[judgement.verdict]}">{judgement.verdict}</span></td>'
-        f"<td>{html.escape(judgement.measured)}{why}</td></tr>"
+        f'<tr id="claim-{claim.number}"><td>{claim.number}</td><td>{told}</td><td>{_badge(judgement)}</td>'
+        f"<td>{probability_of(judgement)}</td><td>{html.escape(judgement.measured)}{reason}</td></tr>"
+    )
+
+
+def _badge(judgement: Judgement) -> str:
+    return f'<span class="badge {CLASS[kind_of(judgement)]}">{judgement.verdict}</span>'
+
+
+def _errata() -> str:
+    names = ("where", "what it says", "what is right")
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    rows = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in ERRATA)
+    return (
+        '<section aria-labelledby="errata"><h2 id="errata">Errors of the paper</h2>'
+        f'<table class="errata"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></section>'
     )
 
 
 def _section(chapter: Chapter) -> str:
     experiment, report = chapter.experiment, chapter.report
+    says, found = (html.escape(part) for part in chapter.message)
     figures = "".join(_figure(figure) for figure in report.figures)
     notes = "".join(f'<p class="note">{html.escape(note)}</p>' for note in report.notes)
     rules = "".join(
-        f'<li><a href="#claim-{j.claim.number}">Claim {j.claim.number}</a>: <span class="badge {CLASS[j.verdict]}">'
-        f"{j.verdict}</span>. {html.escape(j.claim.sentence)} <em>Rule:</em> {html.escape(j.claim.rule)}.</li>"
+        f'<li><a href="#claim-{j.claim.number}">Claim {j.claim.number}</a>: {_badge(j)}. '
+        f"{html.escape(j.claim.sentence)} <em>Rule:</em> {html.escape(j.claim.rule)}.</li>"
         for j in chapter.judgements
     )
     return (
         f'<section id="{experiment.name}" aria-labelledby="{experiment.name}-title">'
         f'<h2 id="{experiment.name}-title">{html.escape(experiment.title)}</h2>'
-        f"<p>{html.escape(experiment.setup)}</p><ul>{rules}</ul>{figures}{notes}"
+        f'<p class="message"><strong>The paper says</strong> {says} <strong>We find</strong> {found}</p>'
+        f"{figures}<p>{html.escape(experiment.setup)}</p><ul>{rules}</ul>{notes}"
         f"<p><code>python -m experiments run {html.escape(experiment.name)}</code>: {html.escape(chapter.extent)}.</p>"
         f"{''.join(_table(part) for part in report.tables)}</section>"
     )
@@ -107,4 +136,7 @@ def _told(figure: Figure, place: int) -> str:
 
 
 def _table(part: Table) -> str:
-    return folded(part.title, table(part.title, part.headings, part.rows, words=part.headings))
+    shown = table(part.title, part.headings, part.rows, words=part.headings)
+    return (
+        f"<h3>{html.escape(part.title)}</h3>{shown}" if part.title.startswith("Table ") else folded(part.title, shown)
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import itertools
 import json
 import os
@@ -26,24 +27,30 @@ Values = dict[str, float]
 
 @dataclass(frozen=True)
 class Record:
-    """What one trial gave: its place on the axes, a number for every name, the seconds it took, why it was refused."""
+    """What one trial gave: its place on the axes, a number for every name, and how it was obtained.
+
+    `seconds` is CPU time, `refused` the reason if the trial cannot be run, `seed` the seed of the trial, and `version`
+    the version of the code that ran it.
+    """
 
     cell: Cell
     values: Values
     seconds: float = field(default=float("nan"), compare=False)
     refused: str = ""
+    seed: int = field(default=0, compare=False)
+    version: str = field(default="", compare=False)
 
 
 class Journal:
-    """The records of one experiment: one JSON line each, in one file of a folder.
+    """The records of one experiment: one JSON line each, in one file of a folder; an `archive` is read first.
 
     A line that a killed process has cut, and one that holds no record, is passed over; what is written next begins a
     line of its own.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, archive: Path | None = None) -> None:
         self.path = folder / f"{name}.jsonl"
-        self.records: dict[str, Record] = {}
+        self.records: dict[str, Record] = read_archive(archive, name) if archive else {}
         self._read = 0
 
     def refresh(self) -> None:
@@ -63,10 +70,7 @@ class Journal:
     def append(self, record: Record) -> None:
         """Write a record, whole and on a line of its own."""
         self.records[cell_key(record.cell)] = record
-        entry: dict[str, Any] = {"cell": record.cell, "values": record.values, "seconds": record.seconds}
-        if record.refused:
-            entry["refused"] = record.refused
-        line = json.dumps(entry).encode() + b"\n"
+        line = as_line(record)
         with self.path.open("a+b") as file, locked(file):
             size = file.seek(0, os.SEEK_END)
             if size and _last_byte(file) != b"\n":
@@ -122,9 +126,43 @@ class Reservations:
         return taken
 
 
+def as_line(record: Record) -> bytes:
+    """Return a record as a line of JSON, numbers rounded to seven digits."""
+    values = {name: float(f"{value:.7g}") for name, value in record.values.items()}
+    entry: dict[str, Any] = {"cell": record.cell, "values": values, "seconds": record.seconds}
+    if record.refused:
+        entry["refused"] = record.refused
+    if record.version:
+        entry |= {"seed": record.seed, "version": record.version}
+    return json.dumps(entry).encode() + b"\n"
+
+
+def read_archive(folder: Path, name: str) -> dict[str, Record]:
+    """Return the records of a compressed file, by their places; none if there is no file."""
+    path = folder / f"{name}.jsonl.gz"
+    if not path.exists():
+        return {}
+    parsed = (_parsed(line) for line in gzip.decompress(path.read_bytes()).splitlines())
+    return {cell_key(record.cell): record for record in parsed if record is not None}
+
+
+def write_archive(folder: Path, name: str, records: Iterable[Record]) -> None:
+    """Write records into a compressed file: the same bytes for the same records."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = b"".join(as_line(record) for record in records)
+    (folder / f"{name}.jsonl.gz").write_bytes(gzip.compress(text, 9, mtime=0))
+
+
 def cell_key(cell: Cell) -> str:
     """Return a name for a place on the axes."""
     return json.dumps(cell, sort_keys=True)
+
+
+def agree(one: Record, two: Record, tolerance: float = 0.01) -> bool:
+    """Tell whether two records of a trial have the same numbers, times left out."""
+    names = [name for name in one.values if name in two.values and not name.endswith("seconds")]
+    pairs = [(one.values[name], two.values[name]) for name in names]
+    return all(abs(a - b) <= tolerance * max(abs(a), abs(b)) or (a != a and b != b) for a, b in pairs)
 
 
 def combinations(axes: Mapping[str, Sequence[Any]]) -> list[Cell]:
@@ -187,7 +225,8 @@ def _parsed(line: bytes) -> Record | None:
         if not isinstance(cell, dict) or not isinstance(values, dict):
             return None
         numbers = {str(name): float(value) for name, value in values.items()}
-        return Record(cell, numbers, float(entry.get("seconds", "nan")), str(entry.get("refused", "")))
+        seconds, refused = float(entry.get("seconds", "nan")), str(entry.get("refused", ""))
+        return Record(cell, numbers, seconds, refused, int(entry.get("seed", 0)), str(entry.get("version", "")))
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 

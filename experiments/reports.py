@@ -41,6 +41,7 @@ class Figure:
     title: str
     story: str
     panels: Sequence[Panel]
+    file: str = ""  # the name of its picture, without an ending; by default made from the title
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ report turns records into tables and figures.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -19,12 +20,14 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from experiments.records import Cell, Journal, Record, Reservations, Values, cell_key
+import codiag
+from experiments.records import Cell, Journal, Record, Reservations, Values, cell_key, read_archive, write_archive
 from experiments.reports import Report
 
 
@@ -48,7 +51,7 @@ class Experiment:
     report : callable
         From records to figures and tables.
     stage : callable
-        From a place to how late it may be run: of several experiments all places of stage 0 are run first.
+        From a place to how late it may be run: trials of all experiments are run in this order.
     missing : callable
         Why it cannot be run here, or nothing.
     """
@@ -59,7 +62,7 @@ class Experiment:
     cells: Callable[[bool], Sequence[Cell]]
     measure: Callable[[Cell, int], Values]
     report: Callable[[Sequence[Record]], Report]
-    stage: Callable[[Cell], int] = _first
+    stage: Callable[[Cell], float] = _first
     missing: Callable[[], str] = str
 
 
@@ -81,16 +84,17 @@ def run(
     quick: bool = False,
     jobs: int = 0,
     minutes: float = math.inf,
+    archive: Path | None = None,
     progress: Progress | None = None,
 ) -> list[str]:
-    """Run what has not been run yet in a folder; return what went wrong, a sentence a trial.
+    """Run what neither a folder nor an archive holds yet; return what went wrong, a sentence a trial.
 
     With `jobs` so many processes are started, which do not show warnings; without, trials run in this one. With
     `minutes` no trial is begun after that time, and a later call goes on from there. Several calls may work in one
     folder at once: none begins what another has begun.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    journals = {experiment.name: Journal(folder, experiment.name) for experiment in experiments}
+    journals = {experiment.name: Journal(folder, experiment.name, archive) for experiment in experiments}
     planned = [(experiment, cell) for experiment in experiments for cell in experiment.cells(quick)]
     planned.sort(key=lambda job: job[0].stage(job[1]))
     end = time.monotonic() + 60 * minutes
@@ -107,9 +111,9 @@ def run(
     return failures
 
 
-def read(experiment: Experiment, folder: Path) -> list[Record]:
-    """Return all records of an experiment in a folder, in the order of its axes; others are left out."""
-    journal = Journal(folder, experiment.name)
+def read(experiment: Experiment, folder: Path, archive: Path | None = None) -> list[Record]:
+    """Return all records of an experiment in a folder and an archive, in the order of its axes; others are left out."""
+    journal = Journal(folder, experiment.name, archive)
     journal.refresh()
     keys = (cell_key(cell) for cell in experiment.cells(False))
     return [journal.records[key] for key in keys if key in journal.records]
@@ -120,18 +124,38 @@ def seed_of(*axes: object) -> int:
     return zlib.crc32(json.dumps(axes, sort_keys=True).encode())
 
 
+def merge(experiment: Experiment, folder: Path, archive: Path) -> int:
+    """Add the records of a folder to an archive, which keeps those that it has; return the number of new ones."""
+    before = read_archive(archive, experiment.name)
+    records = read(experiment, folder, archive)
+    n_new = sum(cell_key(record.cell) not in before for record in records)
+    if n_new:
+        write_archive(archive, experiment.name, records)
+    return n_new
+
+
+@cache
+def code_version() -> str:
+    """Return the version of codiag and a digest of all code, its own and that of the experiments."""
+    digest = hashlib.sha256()
+    for top in (Path(codiag.__file__).parent, Path(__file__).parent):
+        for path in sorted(top.rglob("*.py")):
+            digest.update(path.read_bytes())
+    return f"{codiag.__version__}+{digest.hexdigest()[:10]}"
+
+
 def measure_cell(experiment: Experiment, cell: Cell) -> Record:
     """Run one trial, on one thread: the same numbers wherever it is run."""
-    start = time.process_time()
+    start, seed = time.process_time(), seed_of(experiment.name, cell)
     values: Values = {}
     refused = ""
     with threadpool_limits(1):  # not `few_threads`, which leaves large fits their threads
         try:
-            values = experiment.measure(cell, seed_of(experiment.name, cell))
+            values = experiment.measure(cell, seed)
         except Refused as reason:
             refused = str(reason)
     numbers = {name: float(value) for name, value in values.items()}
-    return Record(cell, numbers, round(time.process_time() - start, 3), refused)
+    return Record(cell, numbers, round(time.process_time() - start, 3), refused, seed, code_version())
 
 
 class _Queue:
@@ -168,6 +192,11 @@ class _Queue:
             self._progress(done, len(self._planned))
         return taken
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no trial may begin any more."""
+        return time.monotonic() >= self._end
+
     def _is_run(self, job: Job) -> bool:
         return cell_key(job[1]) in self._journals[job[0].name].records
 
@@ -196,6 +225,8 @@ def _outcomes_of_pool(queue: _Queue, jobs: int) -> Generator[Outcome, None, None
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 yield running.pop(future), _result(future)
+            if queue.is_over:
+                running = {future: job for future, job in running.items() if not future.cancel()}
     except BaseException:  # an interruption, too: what runs is not waited for
         for child in active_children():
             if child in _workers(pool):

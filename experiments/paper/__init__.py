@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from experiments.claims import Claim
+from experiments.messages import REASONS
 from experiments.paper import (
     accuracy,
     asymmetric,
@@ -12,30 +13,36 @@ from experiments.paper import (
     crowd,
     drivers,
     flops,
+    growth,
     incoherence,
+    norms,
     orders,
     projections,
+    readme,
     starts,
     topic,
 )
-from experiments.paper.reasons import REASONS
 from experiments.runs import Experiment
 
 _MODULES = (
     projections,
     accuracy,
-    drivers,
-    incoherence,
-    asymmetric,
-    orders,
-    flops,
-    topic,
     communities,
-    crowd,
-    starts,
-    convergence,
     bounds,
+    crowd,
+    topic,
+    asymmetric,
+    flops,
+    incoherence,
+    orders,
+    convergence,
+    starts,
+    growth,
+    norms,
+    drivers,
+    readme,
 )
+"""In the order of the paper: Figures 1 to 3, Tables 1 and 2, then the supplementary material and the text."""
 EXPERIMENTS: dict[str, Experiment] = {
     one.name: one for module in _MODULES for one in vars(module).values() if isinstance(one, Experiment)
 }

@@ -12,8 +12,8 @@ from codiag.extending import Method
 from codiag.methods import NOJD, OJD, TPM
 from codiag.synthetic import PlantedTensor, orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor
-from experiments.claims import Claim, Ruling, Trials, graded, in_range, over, share_of
-from experiments.paper.trials import errors_of, grid, names_of, panel_of, rivals, table_of
+from experiments.claims import ENOUGH, Claim, Ruling, Trials, graded, in_range, of_parts, over, share_of
+from experiments.paper.trials import errors_of, grid, n_trials, names_of, panel_of, rivals, stage_of, table_of
 from experiments.records import Cell, Record, Values, select
 from experiments.reports import Figure, Report
 from experiments.runs import Experiment
@@ -30,14 +30,16 @@ def _cells(quick: bool) -> list[Cell]:
     cells = []
     for kind, places in PLACES.items():
         for size, rank in places:
-            cells += grid({"kind": [kind], "d": [size], "k": [rank], "eps": EPS}, 30)
+            cells += grid({"kind": [kind], "d": [size], "k": [rank], "eps": EPS}, 50 if size == 50 else 100)
     if quick:
-        return [cell for cell in cells if cell["k"] == 10 and cell["trial"] < 3]
-    return sorted(cells, key=lambda cell: (_stage(cell), cell["trial"]))
+        return [cell for cell in cells if cell["k"] == 10 and cell["trial"] < 2]
+    return sorted(cells, key=_stage)
 
 
-def _stage(cell: Cell) -> int:
-    return 0 if cell["trial"] < 20 else 3
+def _stage(cell: Cell) -> float:
+    if cell["d"] == 50:
+        return (2.0 if cell["k"] == 50 else 0) + stage_of(cell["trial"], 20, 50)
+    return stage_of(cell["trial"], 60, 100)
 
 
 def _measure(cell: Cell, seed: int) -> Values:
@@ -47,7 +49,7 @@ def _measure(cell: Cell, seed: int) -> Values:
     weights = rng.standard_normal((rank,))
     clean = FactoredTensor(weights, factors).to_dense()
     problem = PlantedTensor(clean + cell["eps"] * rng.standard_normal(clean.shape), weights, factors)
-    doubled = rank < 50 and cell["trial"] < 20
+    doubled = rank < 50
     methods = _orthogonal_methods() if orthogonal else _free_methods(size, doubled=doubled)
     methods |= rivals(lathauwer=True, als=True, nls=not orthogonal)
     oracles = ["oracle", "orthogonal oracle"] if orthogonal else ["oracle"]
@@ -93,13 +95,16 @@ def _report(records: Sequence[Record]) -> Report:
         if select(records, kind=kind, d=d, k=k)
     ]
     axes = {"kind": "factors", "d": "d", "k": "k", "eps": "eps"}
-    story = "Mean error of factors against noise for three different sets of factors, orthogonal and free."
+    story = (
+        "Mean error of factors against noise for three different sets of factors, orthogonal and free; "
+        f"{n_trials(records)} trials a place, bars of two standard errors."
+    )
     notes = [
         "'Doubled' is the paper's reduction to symmetric matrices of twice the size, with Jacobi and QRJ1D; the others "
         "use two-sided steps. Free factors at d = k = 50 are not doubled, for the time that QRJ1D takes on 100 "
         "matrices of size 100."
     ]
-    figure = Figure("Tensors without symmetry", story, panels)
+    figure = Figure("Asymmetric tensors", story, panels, "supplement-asymmetric-tensors")
     return Report([figure], [table_of(records, axes, names, "Mean errors, matched one to one")], notes)
 
 
@@ -117,58 +122,38 @@ def _a_quarter(trials: Trials, *, kind: str) -> Ruling:
     share = share_of(found, 1.25)
     text = f"best rival over best of ours: {in_range(found)}; at least 1.25 at {100 * share:.0f} % of places"
     if kind == "orthogonal":
-        return Ruling(text, graded(share, partly=0.25))
+        return Ruling(text, graded(share))
     lathauwer = [1 - 1 / ratio for ratio in _gains(trials, kind, ["Lathauwer"])]
     largest = over(np.max, lathauwer)
     text += f"; largest reduction over Lathauwer {100 * largest:.0f} %"
-    far = largest >= 0.6
-    return Ruling(text, "yes" if share >= 1 and far else "partly" if share >= 0.25 or far else "no")
+    places = [ratio >= 1.25 for ratio in found if np.isfinite(ratio)]
+    return Ruling(text, of_parts(*places, largest >= 0.6))
 
 
 def _reduction(trials: Trials) -> Ruling:
-    found = trials.ratios(["OJD1" + REDUCED], ["OJD1"], _places("orthogonal"))
-    free = [place for place in _places("free") if place["k"] < 50]
-    found += trials.ratios(["NOJD1" + REDUCED], ["NOJD1"], free)
+    found = []
+    for kind, name in (("orthogonal", "OJD1"), ("free", "NOJD1")):
+        places = [place for place in _places(kind) if len(select(trials.records, **place)) >= ENOUGH]
+        found += trials.ratios([name + REDUCED], [name], [p for p in places if kind == "orthogonal" or p["k"] < 50])
     share = share_of(found, 0.95, 1.05)
-    text = f"doubled over two-sided: {in_range(found)}; within 5 % at {100 * share:.0f} % of places"
-    return Ruling(text, graded(share, partly=0.5))
+    text = f"doubled over two-sided: {in_range(found)}; within 5 % at {100 * share:.0f} % of {len(found)} places"
+    return Ruling(text, graded(share))
 
 
 ASYMMETRIC = Experiment(
     "asymmetric",
-    "Tensors without symmetry",
+    "Supplement: asymmetric tensors",
     "50 x 50 x 50 (and 12 x 12 x 12, for the reduction) with three different sets of factors, noise of the "
     "text: Gaussian weights, eps "
-    "times independent Gaussian entries; rank 10 and full rank. Lathauwer runs at all of these sizes.",
+    "times independent Gaussian entries; rank 10 and full rank. Lathauwer runs at all of these "
+    "sizes, through the Gram matrix of its system.",
     _cells,
     _measure,
     _report,
     _stage,
 )
 CLAIMS = [
-    Claim(
-        12,
-        "Without symmetry, orthogonal: at least 25 % better than competitors.",
-        "asymmetric",
-        "50 x 50 x 50, k = 10 and 50, eps = 0.001 to 0.01; rivals TPM, Lathauwer, ALS",
-        "best rival over best OJD at least 1.25 at every place; in part from a quarter of them on",
-        partial(_a_quarter, kind="orthogonal"),
-    ),
-    Claim(
-        13,
-        "Without symmetry, not orthogonal: at least 25 % better, up to 70 % over Lathauwer.",
-        "asymmetric",
-        "50 x 50 x 50, k = 10 and 50; rivals Lathauwer, ALS, NLS",
-        "best rival over best NOJD at least 1.25 at every place and a reduction over Lathauwer of at least "
-        "60 % at one; in part if one of the two, or from a quarter of the places on",
-        partial(_a_quarter, kind="free"),
-    ),
-    Claim(
-        14,
-        "The reduction of asymmetric matrices to symmetric ones of twice the size works.",
-        "asymmetric",
-        "the same tensors, and 12 x 12 x 12 of rank 12; free factors at k = 50 left out",
-        "errors of the doubled problem within 5 % of two-sided steps at every place; in part from half of them on",
-        _reduction,
-    ),
+    Claim(12, "asymmetric", partial(_a_quarter, kind="orthogonal")),
+    Claim(13, "asymmetric", partial(_a_quarter, kind="free")),
+    Claim(14, "asymmetric", _reduction),
 ]

@@ -8,7 +8,7 @@ import numpy as np
 
 from codiag.synthetic import paper_tensor
 from experiments.claims import Claim, Trials
-from experiments.paper.trials import NEAREST, errors_of, free_methods, grid, orthogonal_methods
+from experiments.paper.trials import NEAREST, errors_of, free_methods, grid, orthogonal_methods, stage_of
 from experiments.records import Cell, Record, Values
 from experiments.reports import Report, Table
 from experiments.runs import Experiment
@@ -34,10 +34,14 @@ def _cells(quick: bool) -> list[Cell]:
     return [cell for cell in cells if not quick or (cell["d"] == 20 and cell["trial"] < 2)]
 
 
+def _stage(cell: Cell) -> float:
+    return 4 + stage_of(cell["trial"], 40)
+
+
 def _measure(cell: Cell, seed: int) -> Values:
     kind, size, rank = cell["kind"], cell["d"], cell["k"]
     problem = paper_tensor(size, rank, orthogonal=kind == "orthogonal", noise=cell["eps"], model="authors", seed=seed)
-    methods = (orthogonal_methods if kind == "orthogonal" else free_methods)(size, extras=False)
+    methods = (orthogonal_methods if kind == "orthogonal" else free_methods)(size, rank, extras=False)
     values = errors_of(problem, methods, True, seed)
     return {name: values[name + NEAREST] for name in methods}
 
@@ -94,11 +98,12 @@ def _report(records: Sequence[Record]) -> Report:
 
 DRIVERS = Experiment(
     "drivers",
-    "The authors' own drivers",
+    "The authors' own scripts",
     "The authors' models and grids: orthogonal d = k = 50, 25 tries (and k = 10, and d = k = 20), not "
     "orthogonal d = k = 20, 10 tries (40 here); L = 5 projections, or 2 d; their tolerances.",
     _cells,
     _measure,
     _report,
+    _stage,
 )
 CLAIMS: list[Claim] = []

@@ -11,7 +11,7 @@ from codiag.least_squares import LeastSquares, Limits, minimize, polar, rotate
 from codiag.methods import ALS, OJD
 from codiag.synthetic import orthonormal_factor, paper_tensor
 from codiag.tensors import FactoredTensor, symmetrize
-from experiments.paper.limits import orthogonal_oracle
+from experiments.estimators.limits import orthogonal_oracle
 
 
 def planted(shape, rank, rng, noise=0.0):

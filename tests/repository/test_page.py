@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from browser import DARK, WIDTHS, assert_dark_is_dark, assert_readable, shown
-from experiments.chapters import chapters_of
+from experiments.chapters import chapters_of, probability_of, why
+from experiments.messages import ERRATA, PLACES
 from experiments.pages import write_pages
 from experiments.paper import CLAIMS, EXPERIMENTS
 from experiments.records import Journal, Record
@@ -31,8 +33,8 @@ def page(tmp_path_factory):
         for cell in EXPERIMENTS[name].cells(False):
             if cell["trial"] < 20 and cell.get("model", "text") == "text":
                 journal.append(Record(cell, {value: rng.uniform(0.001, 1.0) for value in values}))
-    write_pages(folder)
-    return folder / "index.html"
+    write_pages(folder, folder)
+    return folder / "reproduction" / "index.html"
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +55,27 @@ def test_dark_is_dark(page, seen, tmp_path):
 
 
 def test_the_page_and_the_markdown_tell_the_same(page):
-    folder = page.parent
+    folder = page.parents[1]
     _, judgements = chapters_of(folder)
     text, markdown = html.unescape(page.read_text()), (folder / "REPRODUCTION.md").read_text()
     for one in judgements:
-        row = f"| {one.claim.number} | {one.claim.sentence} | {one.measured} | {one.verdict} |"
+        row = f"| {one.claim.number} | {one.claim.sentence} | {one.measured} | {one.verdict} | {probability_of(one)} |"
         assert row in markdown
         assert one.measured in text
-        assert one.reason in text
+        assert why(one) in text
+
+
+def test_the_page_begins_with_the_paper_s_figures_and_says_what_is_wrong_in_the_paper(page):
+    text = html.unescape(page.read_text())
+    for words, name in PLACES:
+        if f'<section id="{name}"' in text:
+            assert f'<a href="#{name}">{words}</a>' in text
+    for row in ERRATA:
+        assert all(cell in text for cell in row)
+    assert not re.search(r"\bnan\b", re.sub(r'src="[^"]*"', "", text))
+
+
+def test_pictures_are_named_after_what_they_show(page):
+    names = {path.name for path in page.parent.glob("*.png")}
+    assert "figure-2-bottom-non-orthogonal-full-rank-text-noise.png" in names
+    assert len(names) >= 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
@@ -11,22 +10,21 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from experiments.__main__ import app
-from experiments.claims import VERDICTS, Claim, Ruling, judge
+from experiments.__main__ import ARCHIVE, main
+from experiments.chapters import KINDS, chapters_of, kind_of, summary, whole_markdown
+from experiments.claims import Claim, Ruling, Trials, judge, of_parts, rules, verdict_probability
+from experiments.messages import FINDINGS, PLACES
 from experiments.paper import CLAIMS, EXPERIMENTS
-from experiments.paper.trials import grid
-from experiments.records import Journal, Record, as_csv
+from experiments.paper.trials import grid, n_trials, stage_of
+from experiments.records import Journal, Record, agree, as_line, read_archive, write_archive
 from experiments.reports import Report
-from experiments.runs import Experiment, read, run, seed_of
+from experiments.runs import Experiment, code_version, merge, read, run, seed_of
 
-runner = CliRunner()
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
@@ -177,7 +175,8 @@ def test_a_trial_that_fails_is_told_and_the_others_go_on(tmp_path, jobs):
 
 
 def test_an_interruption_says_what_is_kept(tmp_path):
-    command = [sys.executable, "-m", "experiments", "run", "convergence", "--records-only", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "experiments", "run", "convergence", "--fresh", "--records-only", "--out"]
+    command += [str(tmp_path)]
     process = subprocess.Popen(
         [*command, "--jobs", "2"],
         stderr=subprocess.PIPE,
@@ -198,16 +197,51 @@ def test_an_interruption_says_what_is_kept(tmp_path):
     assert len(read(EXPERIMENTS["convergence"], tmp_path)) >= 2
 
 
-def test_numbers_go_to_csv():
-    rows = list(csv.DictReader(StringIO(as_csv([Record({"a": 1}, {"x": 0.1, "y": float("nan")})]))))
-    assert rows == [{"a": "1", "name": "x", "value": "0.1"}, {"a": "1", "name": "y", "value": "nan"}]
+def test_records_name_their_seed_their_code_and_their_time(tmp_path):
+    run([TOY], tmp_path, quick=True)
+    for record in read(TOY, tmp_path):
+        assert record.seed == seed_of("toy", record.cell)
+        assert record.version == code_version()
+        assert record.seconds >= 0
 
 
-def test_there_are_thirty_two_claims_and_each_has_an_experiment():
-    assert list(CLAIMS) == list(range(1, 33))
+def test_an_archive_adds_up_and_is_not_run_again(tmp_path):
+    archive = tmp_path / "archive"
+    run([TOY], tmp_path / "first", quick=True)
+    assert merge(TOY, tmp_path / "first", archive) == 4
+    assert merge(TOY, tmp_path / "first", archive) == 0
+    run([TOY], tmp_path / "second", archive=archive)
+    assert len(read(TOY, tmp_path / "second")) == 16
+    assert merge(TOY, tmp_path / "second", archive) == 16
+    run([TOY], tmp_path / "whole")
+    assert [agree(*pair) for pair in zip(read(TOY, tmp_path, archive), read(TOY, tmp_path / "whole"), strict=True)] == (
+        [True] * 20
+    )
+
+
+def test_an_archive_has_the_same_bytes_for_the_same_records(tmp_path):
+    records = [Record({"a": 1, "trial": trial}, {"x": trial / 7, "y": float("nan")}) for trial in range(5)]
+    for name in ("one", "two"):
+        write_archive(tmp_path, name, records)
+    assert (tmp_path / "one.jsonl.gz").read_bytes() == (tmp_path / "two.jsonl.gz").read_bytes()
+    found = list(read_archive(tmp_path, "one").values())
+    assert [agree(one, two, 1e-6) for one, two in zip(found, records, strict=True)] == [True] * 5
+    assert not agree(records[1], records[2])
+    assert b"0.1428571" in as_line(records[1])
+
+
+def test_the_table_of_claims_is_read_and_each_has_an_experiment():
+    assert list(CLAIMS) == list(rules()) == list(range(1, 38))
     assert {claim.experiment for claim in CLAIMS.values()} <= set(EXPERIMENTS)
     assert all(claim.setup and claim.rule and claim.sentence.endswith(".") for claim in CLAIMS.values())
-    assert all(claim.enough >= 20 for claim in CLAIMS.values() if claim.number != 20)
+    assert {claim.number for claim in CLAIMS.values() if claim.enough < 20} == {20, 35}
+
+
+def test_every_chapter_has_its_message_and_its_place():
+    assert {name for _, name in PLACES} == set(FINDINGS) == set(EXPERIMENTS)
+    for says, found in FINDINGS.values():
+        assert says.endswith(".")
+        assert found.endswith(".")
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -226,24 +260,75 @@ def _mean_is_small(trials):
 
 @pytest.mark.parametrize(("count", "verdict"), [(0, "open"), (19, "open"), (20, "holds")])
 def test_a_place_with_too_few_trials_leaves_a_claim_open(count, verdict):
-    claim = Claim(1, "It is small.", "toy", "there", "below one", _mean_is_small)
+    claim = Claim(1, "toy", _mean_is_small)
     records = [Record({"place": 1, "trial": trial}, {"x": 0.5}) for trial in range(count)]
     assert judge(claim, records).verdict == verdict
     spoiled = [Record(record.cell, {"x": float("nan")}) for record in records]
     assert judge(claim, spoiled).verdict == "open"
 
 
-def test_unknown_names_are_answered_with_the_known(tmp_path):
-    result = runner.invoke(app, ["run", "everything", "--out", str(tmp_path)])
-    assert result.exit_code == 2
-    assert "name must be all, or one of projections" in " ".join(result.output.split())
+def test_unknown_names_are_answered_with_the_known(tmp_path, capsys):
+    assert main(["run", "everything", "--out", str(tmp_path)]) == 2
+    assert "name must be all, or one of projections" in capsys.readouterr().err
 
 
-def test_help_names_the_experiments():
-    result = runner.invoke(app, ["run", "--help"])
-    assert result.exit_code == 0
+def test_help_names_the_experiments(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["run", "--help"])
+    assert end.value.code == 0
+    told = capsys.readouterr().out
     for name in EXPERIMENTS:
-        assert name in result.output
+        assert name in told
+
+
+def test_trials_that_are_enough_come_before_all_others():
+    stages = [stage_of(trial, 20, 50) for trial in range(50)]
+    assert stages == sorted(stages)
+    assert max(stages[:20]) < 1 < 4 <= stages[20]
+    assert stage_of(500, 1000) == stage_of(10, 20)  # halfway, both
+
+
+def coin_records(share, count):
+    return [Record({"place": 1, "trial": t}, {"x": float(t < share * count)}) for t in range(count)]
+
+
+def _rarely(trials):
+    return Ruling("", of_parts(trials.mean("x", place=1) < 0.5))
+
+
+RARELY = Claim(1, "toy", _rarely)
+
+
+def test_the_probability_of_a_verdict_is_that_of_other_draws():
+    """A share of 0.3 among 50 is below a half but for one draw in 600; one of 0.48 is a toss of a coin."""
+    sure, unsure = (judge(RARELY, coin_records(share, 50)) for share in (0.3, 0.48))
+    assert sure.verdict == "holds"
+    assert sure.probability > 0.95
+    assert unsure.verdict == "undecided by 50 trials"
+    assert unsure.probability < 0.9
+    assert "trials a place would" in unsure.needed
+
+
+def test_more_trials_decide():
+    trials = Trials(coin_records(0.4, 50))
+    assert trials.mean("x", place=1) < 0.5
+    few, many = (verdict_probability(RARELY, trials, "yes", times) for times in (1, 16))
+    assert few < many
+    assert many > 0.99
+
+
+def test_a_draw_keeps_the_trials_of_every_place_together():
+    records = [Record({"place": p, "trial": t}, {"x": 10.0 * p, "y": 20.0 * p}) for p in (1, 2) for t in range(3)]
+    drawn = Trials(records, np.array([3, 0, 0, 1, 1, 1]))
+    np.testing.assert_allclose(drawn.values("x", place=1), [10, 10, 10])
+    np.testing.assert_allclose(drawn.values("y", place=2), [40, 40, 40])
+    assert [record.cell["trial"] for record in drawn.at(place=1)] == [0, 0, 0]
+    assert n_trials(records) == "3"
+
+
+@pytest.mark.parametrize(("met", "of", "verdict"), [(3, 3, "yes"), (1, 3, "partly"), (1, 4, "no"), (0, 1, "no")])
+def test_a_third_of_the_parts_is_part(met, of, verdict):
+    assert of_parts(*([True] * met + [False] * (of - met))) == verdict
 
 
 @pytest.mark.parametrize("number", CLAIMS)
@@ -261,27 +346,45 @@ DOCS = ROOT / "docs" / "REPRODUCTION.md"
 class TestDocuments:
     """What stands in the repository about the paper."""
 
-    def rows(self):
-        found = re.findall(r"^\| (\d+) \| (.+) \| (.+) \| (.+) \|$", DOCS.read_text().split("\n## ")[0], re.MULTILINE)
-        return {int(number): (sentence, verdict) for number, sentence, _, verdict in found}
+    def verdicts(self):
+        return json.loads((DOCS.parent / "reproduction" / "verdicts.json").read_text())
 
-    def test_every_claim_has_a_row_and_at_most_three_are_open(self):
-        rows = self.rows()
-        assert {number: sentence for number, (sentence, _) in rows.items()} == {
-            number: claim.sentence for number, claim in CLAIMS.items()
-        }
-        verdicts = [verdict for _, verdict in rows.values()]
-        assert set(verdicts) <= set(VERDICTS.values())
-        assert verdicts.count("open") <= 3
+    def test_every_claim_has_a_verdict_with_a_probability_and_few_are_open(self):
+        rows = self.verdicts()["claims"]
+        assert [row["number"] for row in rows] == list(CLAIMS)
+        judged = [row for row in rows if row["verdict"] != "open"]
+        assert {row["verdict"] for row in judged} <= set(KINDS)
+        assert len(rows) - len(judged) <= 4
+        for row in judged:
+            assert (row["probability"] < 0.9) == (row["verdict"] == "undecided")
+            assert row["trials"] >= CLAIMS[row["number"]].enough
+
+    def test_every_row_of_the_document_is_that_of_the_verdicts(self):
+        text = DOCS.read_text()
+        for row in self.verdicts()["claims"]:
+            assert f"| {row['number']} | {row['claim']} | {row['measured']} | {row['verdict']}" in text
 
     def test_every_verdict_that_is_not_plain_has_its_reason(self):
-        words = {told: word for word, told in VERDICTS.items()}
-        for number, (_, verdict) in self.rows().items():
-            if verdict not in ("holds", "open"):
-                assert f"- **{number}, {verdict}.** {CLAIMS[number].reasons[words[verdict]]}" in DOCS.read_text()
+        words = {"holds in part": "partly", "does not hold": "no", "holds": "yes"}
+        for row in self.verdicts()["claims"]:
+            if row["likely"] not in ("holds", "open"):
+                assert CLAIMS[row["number"]].reasons[words[row["likely"]]] in DOCS.read_text()
 
-    def test_the_readme_counts_as_the_table_does(self):
-        verdicts = [verdict for _, verdict in self.rows().values()]
-        counts = [verdicts.count(kind) for kind in list(VERDICTS.values())[:3]]
-        words = f"of {len(verdicts)} claims, {counts[0]} were confirmed, {counts[1]} partly, {counts[2]} not"
-        assert words in " ".join((ROOT / "README.md").read_text().split())
+    def test_records_are_small_and_every_experiment_has_some(self):
+        files = {path.name.split(".")[0]: path.stat().st_size for path in ARCHIVE.glob("*.jsonl.gz")}
+        assert set(files) >= {claim.experiment for claim in CLAIMS.values()}
+        assert sum(files.values()) < 20e6
+
+    def test_the_readme_counts_as_the_verdicts_do(self):
+        kinds = [row["verdict"] for row in self.verdicts()["claims"]]
+        assert summary(kinds) == self.verdicts()["summary"]
+        assert self.verdicts()["summary"] in " ".join((ROOT / "README.md").read_text().split())
+
+    def test_no_number_is_missing_from_the_document(self):
+        assert not re.search(r"\bnan\b", DOCS.read_text())
+
+    @pytest.mark.slow
+    def test_verdicts_come_from_the_records_alone(self, tmp_path):
+        chapters, judgements = chapters_of(tmp_path, ARCHIVE)
+        assert [kind_of(one) for one in judgements] == [row["verdict"] for row in self.verdicts()["claims"]]
+        assert whole_markdown(chapters, judgements) == DOCS.read_text()
