@@ -70,9 +70,10 @@ def row(name: str, tensor: Any, rank: int, factors: list[np.ndarray]) -> tuple[o
 
     total, (kernels, launches) = milliseconds(fit), in_kernels(fit)
     result = fit()
-    error, predicted = codiag.factor_error(result, factors), float(np.mean(result.standard_errors))
+    error, errors = codiag.factor_error(result, factors), float(np.mean(result.standard_errors))
+    predicted = "not computed" if np.isnan(errors) else f"{errors:.2e}"
     stages = "; ".join(f"{stage.name} {1e3 * stage.seconds:.1f}" for stage in result.stages)
-    numbers = (f"{total:.1f}", f"{kernels:.1f}", f"{total - kernels:.1f}", launches, f"{error:.2e}", f"{predicted:.2e}")
+    numbers = (f"{total:.1f}", f"{kernels:.1f}", f"{total - kernels:.1f}", launches, f"{error:.2e}", predicted)
     return (name, *numbers, stages)
 
 

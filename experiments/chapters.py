@@ -75,12 +75,11 @@ def kind_of(judgement: Judgement) -> str:
 
 
 def summary(verdicts: Sequence[str]) -> str:
-    """Return in one sentence how many claims hold, from the kinds of their verdicts."""
+    """Return in one sentence how many claims were confirmed, from the kinds of their verdicts."""
     counts = [verdicts.count(kind) for kind in KINDS]
-    single = ("holds", "holds in part", "does not hold", "is undecided", "is open")
-    plural = ("hold", "hold in part", "do not hold", "are undecided", "are open")
-    told = [f"{n} {one if n == 1 else many}" for n, one, many in zip(counts, single, plural, strict=True)]
-    return f"Of the paper's {len(verdicts)} claims {', '.join(told[:-1])} and {told[-1]}."
+    kinds = ("confirmed", "confirmed in part", "not confirmed", "undecided", "still open")
+    found = [f"{n} {'is' if n == 1 else 'are'} {kind}" for n, kind in zip(counts, kinds, strict=True)]
+    return f"Of the paper's {len(verdicts)} claims, {', '.join(found[:-1])}, and {found[-1]}."
 
 
 def as_data(judgements: Sequence[Judgement]) -> dict[str, Any]:
