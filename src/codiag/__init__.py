@@ -97,13 +97,12 @@ _PACKAGES = (
     "models",
     "plotting",
     "reports",
-    "selection",
     "synthetic",
     "tensors",
     "theory",
 )
 
-_FORMER = ("problem", "result", "tables")  # not listed: parts of others, and the former name of io
+_UNLISTED = ("problem", "result", "selection", "tables")  # parts of others, and the former name of io
 
 
 def __getattr__(name: str) -> Any:
@@ -111,7 +110,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = globals()[name] = getattr(import_module(f"codiag.{_HOMES[name]}"), name)
         return value
-    if name in _PACKAGES or name in _FORMER:
+    if name in _PACKAGES or name in _UNLISTED:
         return import_module(f"codiag.{name}")
     raise AttributeError(f"module 'codiag' has no attribute {name!r}")
 

@@ -217,7 +217,7 @@ def _in_codiag(error: Exception) -> Any:
         def fail(*_: Any) -> Any:
             raise error
 
-        with mock.patch("codiag.metrics._factors.linear_sum_assignment", fail):
+        with mock.patch("scipy.optimize.linear_sum_assignment", fail):
             return codiag.match_components(truth, truth)
 
     return call

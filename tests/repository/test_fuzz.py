@@ -134,7 +134,7 @@ def test_a_few_inputs_find_nothing_new():
         summary.add(outcome)
         new += [(outcome.index, finding) for finding in outcome.findings if not is_known(finding)]
     assert new == []
-    assert summary.valid >= summary.inputs / 2
+    assert summary.valid >= summary.inputs / 3  # many generators draw limits on purpose, which may be refused
 
 
 def test_examining_tells_a_refusal_from_a_finding():

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import codiag
-from codiag._arrays import to_host
-from codiag.labels import Labels
 
 if TYPE_CHECKING:
     from codiag.models.communities import MixedMembershipCommunities
@@ -49,6 +47,9 @@ def rows_of_columns(columns: Mapping[str, Sequence[Any] | np.ndarray]) -> list[d
 
 def fit_result(fit: Factorization, choice: codiag.RankChoice | None) -> dict[str, Any]:
     """Return a fit, its diagnosis, and the choice of its rank if there was one."""
+    from codiag._arrays import to_host
+    from codiag.labels import Labels
+
     labels = fit.labels or Labels.counted(len(fit.shape))
     diagnosis = fit.diagnose()
     result: dict[str, Any] = {"rank": fit.rank, "shape": fit.shape, "converged": fit.converged}

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from codiag._arrays import like, to_host
+from codiag._arrays import is_complex, like, to_host
 from codiag._checks import FormerAttributes, as_number_array
 from codiag.least_squares import merged_modes, random_components
 from codiag.problem import Estimate, Problem
@@ -201,6 +201,8 @@ def start_from(init: Init, problem: Problem, rng: np.random.Generator) -> Estima
     shapes = [factor.shape for factor in factors]
     if shapes != [(size, rank) for size in tensor.shape]:
         raise ValueError(f"init must have factors of shapes {[(size, rank) for size in tensor.shape]}; got {shapes}")
+    if any(map(is_complex, factors)) and not is_complex(tensor.reference):
+        raise TypeError("init must be real, as the tensor is; got complex factors")
     given = [like(factor, tensor.reference) for factor in factors]
     sizes = like(np.ones(rank) if weights is None else weights, tensor.reference)
     components = FactoredTensor(sizes, given, symmetric=False)

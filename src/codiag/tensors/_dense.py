@@ -240,6 +240,8 @@ class DenseTensor(ArrayTensor):
         width = max([request.width for request in sums] + ([] if joined is None else [joined.shape[1]]), default=0)
         entries, parts = self._parts(order, width)
         threads = _n_readers() if on_host(self._entries) and len(parts) > 1 else 1
+        if threads > 1:
+            entries, parts = self._parts(order, width, threads)
 
         def contributions(rows: slice) -> list[Shares]:
             slab = Slab(self._cast(entries[rows, ...]), order, rows, self.shape, joined, columns)
@@ -316,12 +318,15 @@ class DenseTensor(ArrayTensor):
         for rows in logged(parts, len(parts), self.shape, ()):
             yield rows, self._cast(entries[rows, ...])
 
-    def _parts(self, order: Sequence[int], width: int) -> tuple[Array, list[slice]]:
-        """Return the entries with the modes in the given order, and the rows of each slab of them."""
+    def _parts(self, order: Sequence[int], width: int, threads: int = 1) -> tuple[Array, list[slice]]:
+        """Return the entries with the modes in the given order, and the rows of each slab of them.
+
+        So many slabs are in memory together, as one for each thread.
+        """
         xp = array_namespace(self._entries)
         is_permuted = tuple(order) != tuple(range(self.order))
         entries = xp.permute_dims(self._entries, tuple(order)) if is_permuted else self._entries
-        row = math.prod(entries.shape[1:-1]) * max(entries.shape[-1], width)
+        row = threads * math.prod(entries.shape[1:-1]) * max(entries.shape[-1], width)
         return entries, list(blocks(entries.shape[0], row, scale=1 if on_host(self._entries) else 64))
 
     def _cast(self, block: Array) -> Array:

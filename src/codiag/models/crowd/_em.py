@@ -120,17 +120,17 @@ def class_posterior(votes: Votes, joint: np.ndarray, shares: np.ndarray) -> Post
 def maximize(votes: Votes, classes: np.ndarray, prior: Prior) -> CrowdModel:
     """Return the most probable workers and shares, given the probabilities of the classes."""
     cells = counted(votes, classes) + prior.cells
-    confusions = one_coin(cells) if prior.one_coin else _shares_of_labels(cells)
+    totals = cells.sum(axis=1, keepdims=True)  # zero if a worker has no task of a class
+    confusions = one_coin(cells) if prior.one_coin else cells / np.where(totals > 0, totals, 1)
     if prior.shares is not None:
         return CrowdModel(confusions, prior.shares)
     shares = classes.sum(axis=0) + prior.tasks
     return CrowdModel(confusions, shares / shares.sum())
 
 
-def _shares_of_labels(cells: np.ndarray) -> np.ndarray:
-    """Return the shares of labels for each true class; uniform ones if a worker has no task of that class."""
-    totals = cells.sum(axis=1, keepdims=True)
-    return np.where(totals > 0, cells / np.where(totals > 0, totals, 1), 1 / cells.shape[1])
+def known_or_uniform(confusions: np.ndarray) -> np.ndarray:
+    """Return confusion matrices with equal probabilities for classes of which a worker has no task."""
+    return np.where(confusions.sum(axis=1, keepdims=True) > 0, confusions, 1 / confusions.shape[1])
 
 
 def counted(votes: Votes, classes: np.ndarray) -> np.ndarray:

@@ -14,7 +14,17 @@ from codiag._checks import ConvergenceWarning, as_flag, as_generator, as_number
 from codiag._progress import progress_if
 from codiag.methods import Method, as_method
 from codiag.models.crowd._dependence import Dependence, measure_dependence
-from codiag.models.crowd._em import CrowdPrior, Prior, Run, Start, as_prior, expect, run_em, run_with_estimated_prior
+from codiag.models.crowd._em import (
+    CrowdPrior,
+    Prior,
+    Run,
+    Start,
+    as_prior,
+    expect,
+    known_or_uniform,
+    run_em,
+    run_with_estimated_prior,
+)
 from codiag.models.crowd._families import TOL, as_families, family_shares, find_families
 from codiag.models.crowd._jury import Jury, label_jury, model_spread, workers_of
 from codiag.models.crowd._starts import (
@@ -577,8 +587,9 @@ class DawidSkene(CrowdTables, Model):
         self._form = votes.names, votes.library
         self.labels_ = tables.by_task(classes[self._decided(run.classes)], "agg_label")
         self.probas_ = tables.by_class(run.classes)
-        self.confusion_ = tables.confusions(run.model.confusions)
-        self.confusion_matrices_ = np.swapaxes(run.model.confusions, 1, 2)
+        confusions = known_or_uniform(run.model.confusions)
+        self.confusion_ = tables.confusions(confusions)
+        self.confusion_matrices_ = np.swapaxes(confusions, 1, 2)
         self.confusion_standard_errors_ = tables.confusions(uncertainty.confusions)
         self.confusion_spread_ = tables.confusions(spread)
         self.priors_ = tables.series(run.model.shares, "prior", classes, votes.names[2])
