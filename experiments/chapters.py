@@ -116,6 +116,7 @@ def why(judgement: Judgement) -> str:
 
 def whole_markdown(chapters: Sequence[Chapter], judgements: Sequence[Judgement]) -> str:
     """Return everything as one text: the table of claims, the reasons, the errata, then a chapter an experiment."""
+    shown = {chapter.experiment.name for chapter in chapters}
     kinds = [kind_of(one) for one in judgements]
     parts = [
         "# The paper, judged claim by claim",
@@ -124,7 +125,7 @@ def whole_markdown(chapters: Sequence[Chapter], judgements: Sequence[Judgement])
         "that are part of the repository "
         "(`experiments/results`). Its probability is that of the same verdict with other draws, by a bootstrap over "
         "trials or seeds; below 0.9 a claim is undecided. Written by `python -m experiments verdicts`.",
-        markdown(["the paper's", "is in the chapter"], [[name, _link(to)] for name, to in PLACES]),
+        markdown(["the paper's", "is in the chapter"], [[name, _link(to)] for name, to in PLACES if to in shown]),
         "## Verdicts",
         markdown(
             ["#", "claim", "measured", "verdict", "probability"],

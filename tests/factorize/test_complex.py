@@ -276,3 +276,20 @@ def test_noise_of_complex_entries_is_two_numbers_each():
     problem = codiag.Problem(planted()[0], RANK)
     assert problem.n_independent == 2 * np.prod(SHAPE)
     assert problem.n_parameters == 2 * RANK * (sum(SHAPE) - 2)
+
+
+def test_halves_of_complex_tensors_agree():
+    """Components of two halves differ by phases, which are not in the data."""
+    rng = np.random.default_rng(0)
+    factors = [rng.standard_normal((size, 2)) + 1j * rng.standard_normal((size, 2)) for size in (20, 6, 7)]
+    tensor = np.einsum("ir,jr,kr->ijk", *factors)
+    tensor += 0.05 * (rng.standard_normal(tensor.shape) + 1j * rng.standard_normal(tensor.shape))
+    choice = codiag.choose_rank(tensor, [2], seed=0)
+    assert choice.evidence[0].congruence > 0.99
+
+
+def test_reports_and_residuals_of_complex_fits_are_refused():
+    pytest.importorskip("matplotlib")
+    tensor = np.full((3, 4, 5), 1 + 1j)
+    with pytest.raises(TypeError, match="fit must be real"):
+        codiag.plotting.residuals(codiag.factorize(tensor, 1, seed=0), tensor)

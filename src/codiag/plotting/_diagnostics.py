@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
-from codiag._arrays import Array, TensorLike, to_host
+from codiag._arrays import Array, TensorLike, is_complex, to_host
 from codiag.labels import read_like
 from codiag.plotting._modes import different_modes, draw_along, is_line, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._style import (
@@ -107,6 +107,8 @@ def _draw_against(axis: Any, fit: Factorization, mode: int, values: np.ndarray, 
 
 def residual_entries(fit: Factorization, tensor: Any, observed: Any) -> np.ndarray:
     """Return the entries minus the fit, NaN for those that were not observed."""
+    if is_complex(fit.factors[0]):
+        raise TypeError("fit must be real for plots of residuals and for reports; fit.plot() draws a complex one")
     plain_tensor, observed = without_missing(read_like(tensor, fit.labels).tensor, observed)
     stored: Any = as_tensor(plain_tensor, False)
     if stored.shape != fit.shape:

@@ -321,7 +321,7 @@ def _congruence(first_fit: Factorization, second_fit: Factorization, mode: int) 
     shared = [other for other in range(len(first_fit.factors)) if other != mode]
     first, second = ([to_host(fit.tensor.factors[other]) for other in shared] for fit in (first_fit, second_fit))
     matched = match_components(first, second).factors
-    cosines = [np.abs(np.sum(to_host(a) * to_host(b), axis=0)) for a, b in zip(matched, second, strict=True)]
+    cosines = [np.abs(np.sum(to_host(a).conj() * to_host(b), axis=0)) for a, b in zip(matched, second, strict=True)]
     return float(np.min(np.prod(cosines, axis=0)) ** (1 / len(shared)))
 
 

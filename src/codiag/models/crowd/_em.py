@@ -130,7 +130,8 @@ def maximize(votes: Votes, classes: np.ndarray, prior: Prior) -> CrowdModel:
 
 def known_or_uniform(confusions: np.ndarray) -> np.ndarray:
     """Return confusion matrices with equal probabilities for classes of which a worker has no task."""
-    return np.where(confusions.sum(axis=1, keepdims=True) > 0, confusions, 1 / confusions.shape[1])
+    is_known = confusions.sum(axis=1, keepdims=True) > 0.5  # sums are one, or zero
+    return np.where(is_known, confusions, 1 / confusions.shape[1])
 
 
 def counted(votes: Votes, classes: np.ndarray) -> np.ndarray:
