@@ -168,3 +168,14 @@ def test_cells_where_the_model_vanishes_do_not_spoil_errors():
     assert np.all(fit.factors[0][3] == 0)
     np.testing.assert_allclose(fit.standard_errors, rest.standard_errors, rtol=0.1)
     assert not any(fit.diagnose().undetermined)
+
+
+def test_components_far_above_their_standard_errors_are_not_superfluous():
+    """Variances of sparse counts differ by orders of magnitude, so that none is typical of the noise."""
+    rng = np.random.default_rng(1)
+    factors = [rng.gamma(0.15, 1, (size, 3)) + 1e-4 for size in (30, 20, 12)]
+    factors = [factor / factor.sum(axis=0) for factor in factors]
+    counts = rng.poisson(4000 * np.einsum("r,ir,jr,kr->ijk", [0.4, 0.35, 0.25], *factors))
+    fit = codiag.factorize(counts.astype(float), 3, loss="poisson", seed=0)
+    assert codiag.factor_error(fit, factors) < 0.05
+    assert set(fit.diagnose().superfluous) <= {0}  # 17 standard errors; the others have 19 and 22

@@ -14,6 +14,7 @@ from codiag._text import html_paragraphs, visible
 from codiag.least_squares import (
     CANCELLING,
     CONCENTRATION,
+    TINY,
     LeastSquares,
     distinct_terms,
     largest_term_of_unit_noise,
@@ -301,10 +302,19 @@ def largest_term_of_coloured_noise(fit: Factorization) -> float:
 
 
 def _superfluous(fit: Factorization) -> tuple[int, ...]:
-    """Return the components that are worth no more than the largest rank-one term of noise would be."""
+    """Return the components that are worth no more than the largest rank-one term of noise would be.
+
+    Under a loss, entries have variances that differ by orders of magnitude, and none of them is typical. There the
+    square of a weight over its standard error, which is a lower bound of the worth in variances, is compared, too.
+    """
     if fit.rank == 1 or not math.isfinite(fit.noise):
         return ()
-    return tuple(int(i) for i in np.flatnonzero(fit.sensitivity.worth <= largest_noise_term(fit) ** 2))
+    is_superfluous = fit.sensitivity.worth <= largest_noise_term(fit) ** 2
+    if fit.goodness is not None:
+        groups = groups_of(bool(fit.symmetric), len(fit.shape)) if fit.problem is None else fit.problem.groups
+        ratios = np.abs(to_host(fit.weights)) / np.maximum(fit.weight_standard_errors, TINY)
+        is_superfluous &= ~(ratios > _largest_term(fit, groups))
+    return tuple(int(i) for i in np.flatnonzero(is_superfluous))
 
 
 def outliers_of(fit: Factorization) -> dict[int, tuple[int, ...]]:
