@@ -404,4 +404,4 @@ def test_the_start_of_a_complex_array_is_complex():
     _, start = codiag.drop_in.parafac(tensor, 2, n_iter_max=0, init="svd")
     leading = [np.linalg.svd(np.moveaxis(tensor, mode, 0).reshape(5, -1))[0][:, :2] for mode in range(3)]
     for found, expected in zip(start, leading, strict=True):
-        assert np.linalg.norm(expected - found @ np.linalg.lstsq(found, expected)[0]) < 1e-10
+        assert np.linalg.norm(expected - found @ np.linalg.lstsq(found, expected, rcond=None)[0]) < 1e-10

@@ -25,6 +25,7 @@ from codiag._arrays._namespace import (
     epsilon,
     fits_block,
     identity,
+    inner_product_of,
     is_complex,
     is_mutable,
     like,

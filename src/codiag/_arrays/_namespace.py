@@ -84,7 +84,15 @@ def squares(array: Array) -> float:
     xp = array_namespace(array)
     flat = xp.reshape(array, (-1,))
     with np.errstate(all="ignore"):
-        return float(xp.real(xp.vecdot(flat, flat)) if is_complex(array) else xp.vecdot(flat, flat))
+        return float(inner_product_of(flat, flat))
+
+
+def inner_product_of(first: Array, second: Array) -> Array:
+    """Return the real inner product of two vectors; libraries differ in which of complex ones they conjugate."""
+    xp = array_namespace(first)
+    if not is_complex(first):
+        return xp.vecdot(first, second)
+    return xp.vecdot(xp.real(first), xp.real(second)) + xp.vecdot(xp.imag(first), xp.imag(second))
 
 
 def widest(array: Array) -> Any:

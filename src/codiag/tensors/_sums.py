@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._arrays import Array, double, like, moved, on_host, precise, real_part
+from codiag._arrays import Array, double, inner_product_of, like, moved, on_host, precise
 
 if TYPE_CHECKING:
     from codiag.tensors._base import Tensor
@@ -375,7 +375,7 @@ def _squares(entries: Array) -> Array:
     entries = precise(entries)
     xp = array_namespace(entries)
     flat = xp.reshape(entries, (-1,))
-    return real_part(xp.vecdot(flat, flat))
+    return inner_product_of(flat, flat)
 
 
 def scaled_square(square: float, scale: float) -> float:

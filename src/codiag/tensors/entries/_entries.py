@@ -20,12 +20,12 @@ from codiag._arrays import (
     conjugate,
     double,
     identity,
+    inner_product_of,
     is_complex,
     like,
     moved,
     on_host,
     pick,
-    real_part,
     squared_magnitudes,
     to_host,
 )
@@ -146,8 +146,8 @@ class DenseEntries(Entries):
         weighted = self._weights * gap
         others = [conjugate(factor) for factor in factors]
         slopes = DenseTensor.of(weighted, symmetric=False).read(Products(others))[0]
-        distance = xp.vecdot(xp.reshape(weighted, (-1,)), xp.reshape(gap, (-1,)))
-        return float(real_part(distance)), [moved(slope, home) for slope in slopes]
+        distance = inner_product_of(xp.reshape(weighted, (-1,)), xp.reshape(gap, (-1,)))
+        return float(distance), [moved(slope, home) for slope in slopes]
 
     def residual(self, components: FactoredTensor) -> DenseTensor:
         return DenseTensor.of(self._weights * self._gap(components), symmetric=False)
