@@ -124,6 +124,7 @@ class CrowdTables:
     workers_: np.ndarray
     classes_: np.ndarray
     _run: Run
+    confusion_matrices_: np.ndarray
     _votes_of_tasks: np.ndarray
     _votes_of_workers: np.ndarray
     _family: np.ndarray
@@ -245,7 +246,7 @@ class CrowdTables:
         columns = {"worker": self.workers_, "votes": self._votes_of_workers, "accuracy": accuracy}
         columns |= {"standard_error": errors, LOW: intervals[:, 0], HIGH: intervals[:, 1]}
         columns |= {"family": self._family + 1, "weight": self._dependence.weights}
-        confusions, shares = self._run.model
+        confusions, shares = np.swapaxes(self.confusion_matrices_, 1, 2), self._run.model.shares
         if may_be_ordered(self.classes_):
             near = np.abs(np.subtract.outer(np.arange(shares.size), np.arange(shares.size))) <= 1
             columns["within_one"] = np.einsum("wlc,lc,c->w", confusions, near, shares)
