@@ -8,6 +8,7 @@ import pytest
 
 import codiag
 from cases import METHODS
+from codiag.methods import fit_or_refuse
 from codiag.reduction import reduce
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
 
@@ -116,3 +117,17 @@ def test_components_may_be_subtracted_from_a_tensor_elsewhere():
     tensor, components = DenseTensor(strict.asarray(entries)), FactoredTensor(np.ones(2), factors)
     expected = np.sum((entries - components.to_dense()) ** 2)
     assert (tensor - components).squared_norm() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("work", [0, 2**24])
+def test_small_problems_are_solved_by_the_host_from_the_first_step(work, accelerator, monkeypatch):
+    """A method is given the problem where it is solved; the answer is where the tensor is."""
+    given = []
+    monkeypatch.setattr("codiag.result._solve.HOST_WORK", work)
+    monkeypatch.setattr(
+        "codiag.result._solve.fit_or_refuse", lambda *call: given.append(call[1]) or fit_or_refuse(*call)
+    )
+    tensor = strict.asarray(planted((7, 8, 9), 2)[0])
+    fit = codiag.factorize(tensor, 2, seed=0)
+    assert isinstance(given[0].tensor.reference, np.ndarray) == (work > 0)
+    assert isinstance(fit.weights, type(tensor))
