@@ -109,10 +109,10 @@ def factorization() -> str:
 
 def libraries() -> str:
     """Factorize the same tensor as an array of each library."""
-    import cupy  # type: ignore[import-not-found]
+    import cupy
     import jax
 
-    jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]
+    jax.config.update("jax_enable_x64", True)
     rows = []
     for size, rank in TENSORS[:2]:
         tensor, _ = planted(size, rank, torch.float64)
