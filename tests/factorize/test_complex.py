@@ -248,7 +248,7 @@ def test_what_a_fit_can_do(tmp_path):
     [
         ({"constraints": "nonnegative"}, r"constraints of a complex tensor must be Fixed or Ridge; got NonNegative"),
         ({"constraints": "orthogonal"}, r"constraints of a complex tensor must be Fixed or Ridge; got Orthogonal"),
-        ({"loss": "poisson"}, r"loss must be None, least squares, for a complex tensor; got Poisson"),
+        ({"loss": "poisson"}, r"tensor must be real for loss=Poisson"),
     ],
 )
 def test_what_orders_numbers_is_refused(options, words):

@@ -100,3 +100,14 @@ class TestEveryDiagonalizationIsAStage:
         fit = codiag.factorize(problem.tensor, 10, method=method, seed=0)
         assert [stage.sweeps for stage in fit.stages] == sweeps
         assert len(sweeps) == (3 if method.whiten else 2)
+
+
+@pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
+@pytest.mark.parametrize("n_zero_slices", [0, 1, 2])
+def test_slices_of_zeros_do_not_make_cancelling_components_look_like_a_fit_that_leaves_noise(n_zero_slices):
+    # The form x^2 z + x y^2: two of its terms that cancel each other leave half of it, other pairs less.
+    indices = np.indices((3, 3, 3)).sum(axis=0)
+    tensor = np.pad((indices == 2).astype(float), (0, n_zero_slices))
+    fit = codiag.factorize(tensor, 2, seed=0)
+    assert fit.relative_error < 0.63
+    assert not fit.converged

@@ -59,7 +59,7 @@ def check_complex(loss: Loss | None, data: ObservedTensor, constraints: Constrai
         return
     parts = "Factorize real and imaginary parts as one more mode of size two, or absolute values"
     if loss is not None:
-        raise ValueError(f"loss must be None, least squares, for a complex tensor; got {loss!r}. {parts}")
+        raise ValueError(f"tensor must be real for loss={loss!r}; a complex one is fitted by least squares. {parts}")
     refused = [rule for rule in constraints or () if rule is not None and not rule.allows_complex]
     if refused:
         raise ValueError(f"constraints of a complex tensor must be Fixed or Ridge; got {refused[0]!r}. {parts}")

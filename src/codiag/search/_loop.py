@@ -329,9 +329,10 @@ def is_enough(ends: Sequence[End], n_starts: int = 1) -> bool:
     """Return whether a further start would hardly end lower.
 
     That is so if the fit is exact; if its residual is noise and few components are weak; or if enough starts have
-    ended at the lowest minimum, of `n_starts` at least. If anything looks like noise, only the last counts. A few weak
-    components are no reason for a further start if no mode is smaller than the rank: the diagonalization is determined
-    by the others, and swaps were tried. Strong noise would cost twice the time.
+    ended at the lowest minimum, of `n_starts` at least. If anything looks like noise, or components cancel each other,
+    so that each seems worth far more than they are together, only the last counts. A few weak components are no reason
+    for a further start if no mode is smaller than the rank: the diagonalization is determined by the others, and swaps
+    were tried. Strong noise would cost twice the time.
     """
     best = lowest(ends)
     problem = best.problem
@@ -342,6 +343,7 @@ def is_enough(ends: Sequence[End], n_starts: int = 1) -> bool:
         return True
     must_be_clear = is_quick or problem.rank > max(problem.tensor.shape)
     n_allowed = 0 if must_be_clear else best.n_few
-    if best.is_noise and not best.fits_anything and len(best.weak) <= n_allowed:
+    is_misleading = best.fits_anything or are_cancelling(problem, best.outcome.components)
+    if best.is_noise and not is_misleading and len(best.weak) <= n_allowed:
         return True
     return len(ends) >= n_starts and n_meetings(ends) >= MEETINGS
