@@ -18,6 +18,7 @@ from experiments.reports import Figure, Report, markdown, sections
 from experiments.runs import Experiment, read
 
 PAPER = "Kuleshov, Chaganty & Liang, *Tensor Factorization via Matrix Factorization*, AISTATS 2015"
+RULES = "https://github.com/codiag/codiag/blob/main/experiments/claims.md"
 PICTURES = "reproduction"
 """The folder of pictures, beside the text."""
 KINDS = ("holds", "holds in part", "does not hold", "undecided", "open")
@@ -78,7 +79,7 @@ def summary(verdicts: Sequence[str]) -> str:
     """Return in one sentence how many claims were confirmed, from the kinds of their verdicts."""
     counts = [verdicts.count(kind) for kind in KINDS]
     kinds = ("confirmed", "confirmed in part", "not confirmed", "undecided", "still open")
-    found = [f"{n} {'is' if n == 1 else 'are'} {kind}" for n, kind in zip(counts, kinds, strict=True)]
+    found = [f"{n} {'is' if n == 1 else 'are'} {kind}" for n, kind in zip(counts, kinds, strict=True) if n]
     return f"Of the paper's {len(verdicts)} claims, {', '.join(found[:-1])}, and {found[-1]}."
 
 
@@ -121,10 +122,10 @@ def whole_markdown(chapters: Sequence[Chapter], judgements: Sequence[Judgement])
     parts = [
         "# The paper, judged claim by claim",
         f"{PAPER}: what it says beside what codiag measures. {summary(kinds)} A verdict follows a rule that was "
-        "written down before the runs (`experiments/claims.md`, which names what was changed after them), from records "
-        "that are part of the repository "
-        "(`experiments/results`). Its probability is that of the same verdict with other draws, by a bootstrap over "
-        "trials or seeds; below 0.9 a claim is undecided. Written by `python -m experiments verdicts`.",
+        f"written down before the runs ([experiments/claims.md]({RULES}), which names what was changed after runs or "
+        "after an audit), from records that are part of the repository (`experiments/results`). Its probability is "
+        "that of the same verdict with other draws, by a bootstrap over trials or seeds; below 0.9 a claim is "
+        "undecided. Written by `python -m experiments verdicts`.",
         markdown(["the paper's", "is in the chapter"], [[name, _link(to)] for name, to in PLACES if to in shown]),
         "## Verdicts",
         markdown(

@@ -59,7 +59,8 @@ WIDTH, HEIGHT = 3.6, 2.9
 
 def styles_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Return a color and a mark for every label, no two alike in both."""
-    known = {label: STYLES[label] for label in labels if label in STYLES}
+    names = {label: label.removesuffix(", paper") for label in labels}  # a printed value has the color of its method
+    known = {label: STYLES[name] for label, name in names.items() if name in STYLES}
     free = iter([style for style in OTHERS if style not in known.values()])
     own = {label: next(free, OTHERS[place % len(OTHERS)]) for place, label in enumerate(labels) if label not in known}
     return known | own

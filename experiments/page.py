@@ -6,7 +6,7 @@ import html
 from collections.abc import Container, Sequence
 
 from codiag.reports import STYLE, document, folded, svg_image, table
-from experiments.chapters import KINDS, Chapter, kind_of, probability_of, summary, why
+from experiments.chapters import KINDS, RULES, Chapter, kind_of, probability_of, summary, why
 from experiments.claims import Judgement
 from experiments.drawing import labels_of, legend_svg, panel_svg
 from experiments.messages import ERRATA, PLACES
@@ -40,8 +40,9 @@ def whole_page(chapters: Sequence[Chapter], judgements: Sequence[Judgement], abs
         "<p>Kuleshov, Chaganty &amp; Liang (AISTATS 2015): what the paper says beside what codiag measures. "
         f"{html.escape(summary([kind_of(one) for one in judgements]))}</p>"
     )
-    first = "".join(_section(chapter) for chapter in chapters if chapter.experiment.name == "projections")
-    others = "".join(_section(chapter) for chapter in chapters if chapter.experiment.name != "projections")
+    chosen = {name for words, name in PLACES if words.startswith(("Figure", "Table"))}
+    first = "".join(_section(chapter) for chapter in chapters if chapter.experiment.name in chosen)
+    others = "".join(_section(chapter) for chapter in chapters if chapter.experiment.name not in chosen)
     main = f"{_contents(shown)}{first}{_verdicts(judgements, shown)}{others}{_errata()}{left_out}"
     title = "codiag: the paper, judged claim by claim"
     return document(title, STYLE + CLAIMS_STYLE, "Skip to the figures", header, main)
@@ -65,8 +66,9 @@ def _verdicts(judgements: Sequence[Judgement], shown: Container[str]) -> str:
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
     return (
         '<section aria-labelledby="verdicts"><h2 id="verdicts">Verdicts</h2>'
-        "<p>A verdict follows a rule written before the runs; what was changed after them is named in "
-        "experiments/claims.md. Its probability is that of the same verdict with other "
+        "<p>A verdict follows a rule written before the runs; "
+        f'<a href="{RULES}">experiments/claims.md</a> has all of them, and names what was changed after runs or after '
+        "an audit. Its probability is that of the same verdict with other "
         "draws, by a bootstrap over trials or seeds; below 0.9 the claim is undecided.</p>"
         f'<ul class="counts">{counts}</ul><table class="claims"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>'
         "</table></section>"
@@ -102,6 +104,8 @@ def _section(chapter: Chapter) -> str:
     experiment, report = chapter.experiment, chapter.report
     says, found = (html.escape(part) for part in chapter.message)
     figures = "".join(_figure(figure) for figure in report.figures)
+    tables = [_table(part) for part in report.tables if _is_of_paper(part)]
+    details = [_table(part) for part in report.tables if not _is_of_paper(part)]
     notes = "".join(f'<p class="note">{html.escape(note)}</p>' for note in report.notes)
     rules = "".join(
         f'<li><a href="#claim-{j.claim.number}">Claim {j.claim.number}</a>: {_badge(j)}. '
@@ -112,9 +116,9 @@ def _section(chapter: Chapter) -> str:
         f'<section id="{experiment.name}" aria-labelledby="{experiment.name}-title">'
         f'<h2 id="{experiment.name}-title">{html.escape(experiment.title)}</h2>'
         f'<p class="message"><strong>The paper says</strong> {says} <strong>We find</strong> {found}</p>'
-        f"{figures}<p>{html.escape(experiment.setup)}</p><ul>{rules}</ul>{notes}"
+        f"{''.join(tables)}{figures}<p>{html.escape(experiment.setup)}</p><ul>{rules}</ul>{notes}"
         f"<p><code>python -m experiments run {html.escape(experiment.name)}</code>: {html.escape(chapter.extent)}.</p>"
-        f"{''.join(_table(part) for part in report.tables)}</section>"
+        f"{''.join(details)}</section>"
     )
 
 
@@ -135,8 +139,11 @@ def _told(figure: Figure, place: int) -> str:
     return f"{figure.title}, {panel.title}: {panel.y_label} against {panel.x_label or 'method'}, for {names}"
 
 
+def _is_of_paper(part: Table) -> bool:
+    """Return whether a table is one of the paper's, which stand first in their chapters, and open."""
+    return part.title.startswith("Table ")
+
+
 def _table(part: Table) -> str:
     shown = table(part.title, part.headings, part.rows, words=part.headings)
-    return (
-        f"<h3>{html.escape(part.title)}</h3>{shown}" if part.title.startswith("Table ") else folded(part.title, shown)
-    )
+    return f"<h3>{html.escape(part.title)}</h3>{shown}" if _is_of_paper(part) else folded(part.title, shown)

@@ -111,7 +111,7 @@ def _gap_table(records: Sequence[Record]) -> Table:
 
 def _bound_panel(records: Sequence[Record], kind: str) -> Panel:
     series = [
-        curve(records, f"{name} {what}", "eps", f"{name}, {what}", "line")
+        curve(records, f"{name} {what}", "eps", f"{name}, {what}")
         for name in ("random", "plug-in")
         for what in ("measured", "bound")
     ]
@@ -158,9 +158,7 @@ def _number_panels(records: Sequence[Record]) -> list[Panel]:
         ends = [bootstrap_interval(trials, partial(needed, d=d, k=k)) for d, k in shapes]
         low, high = ([end[side] for end in ends] for side in (0, 1))
         series = [Series("measured", xs, measured, low, high), Series("2 + 2.38 d", xs, exact)]
-        panels.append(
-            Panel(f"projections, {title}", "rank k", "L for 1.1 of the limit", series, x_log=True, y_log=False)
-        )
+        panels.append(Panel(f"projections, {title}", "rank k", "L for 1.1 of the limit", series, y_log=False))
     return panels
 
 
@@ -244,15 +242,16 @@ def few_projections(trials: Trials) -> Ruling:
     found = {(d, k): needed(trials, d, k) for d, k in SHAPES}
     sizes = np.array([d for d, k in SHAPES if d == k], dtype=float)
     square = np.array([found[d, d] for d in sizes])
-    left = square - np.polyval(np.polyfit(sizes, square, 1), sizes)
+    power = float(np.polyfit(np.log(sizes), np.log(square), 1)[0])
     wide = [number for (d, _), number in found.items() if d == 40]
-    linear = bool(np.var(left) <= 0.05 * np.var(square) and max(wide) <= 1.2 * min(wide))
+    linear = abs(power - 1) <= 0.2 and bool(max(wide) <= 1.2 * min(wide))
     pairs = [pairs_needed(trials, k) for k in PAIR_RANKS]
     steps = np.diff(pairs)
     logarithmic = bool(steps[-1] <= 1.5 * np.mean(steps[:3]))
     numbers = ", ".join(f"{number:.0f} at d = {d}, k = {k}" for (d, k), number in found.items())
     text = (
-        f"L for 1.1 of the limit: {numbers} (law: {', '.join(f'{law(d):.0f} at {d}' for d in (5, 10, 20, 40))}); "
+        f"L for 1.1 of the limit: {numbers} (law: {', '.join(f'{law(d):.0f} at {d}' for d in (5, 10, 20, 40))}), "
+        f"power of d {power:.2f}; "
         "L that removes the eigengap: "
         + ", ".join(f"{n:.0f} at k = {k}" for n, k in zip(pairs, PAIR_RANKS, strict=True))
     )

@@ -45,6 +45,9 @@ PUBLISHED = 10
 """Rounds of the published program of the estimator's authors."""
 UPDATES = 9
 """Times that confusion matrices from moments are estimated again in those rounds: the first gives labels alone."""
+READINGS = (UPDATES, PUBLISHED)
+"""Updates after moments: as many rounds as the program has, or as many updates as a majority vote gets. A lead counts
+if both readings have it: one more update moves single tasks, which are all that some leads consist of."""
 SHOWN = (0, 1, 2, 3, 4, 5, 7, 9, 10, 15, 20, 30, 40, 50)
 """Rounds of EM at which labels are recorded; with none, labels come from moments alone, or from the majority vote."""
 EXACT: dict[str, Any] = {"prior": "uniform", "smoothing": 0, "tol": 0}
@@ -118,34 +121,38 @@ def _majority(trials: Trials) -> Ruling:
     return Ruling(text, of_parts(*same))
 
 
-def _leads(trials: Trials, split: str) -> tuple[list[float], float]:
-    """Return the lead of NOJD1 over the best other tensor method, set by set, and its largest gain over the worst."""
-    means = {name: _means(trials, name, split) for name in TENSOR}
-    others = [[means[name][s] for name in TENSOR if name != "NOJD1"] for s in range(4)]
-    leads = [means["NOJD1"][s] - max(others[s]) for s in range(4)]
-    return leads, max(means["NOJD1"][s] - min(others[s]) for s in range(4))
+def _leads(trials: Trials, name: str, others: Sequence[str], split: str = "mod 3") -> list[float]:
+    """Return the lead of a method over the best of others, set by set: the lesser one of both readings."""
+
+    def lead(rounds: int) -> np.ndarray:
+        means = {one: np.array(_means(trials, one, split, rounds)) for one in (name, *others)}
+        return np.asarray(means[name] - np.max([means[one] for one in others], axis=0))
+
+    return [float(one) for one in np.min([lead(rounds) for rounds in READINGS], axis=0)]
 
 
 def _best_tensor_method(trials: Trials) -> Ruling:
-    leads, gain = _leads(trials, "mod 3")
+    others = [name for name in TENSOR if name != "NOJD1"]
+    leads = _leads(trials, "NOJD1", others)
+    gain = max(max(_leads(trials, "NOJD1", [name])) for name in others)
     wins = sum(lead > TIE for lead in leads)
-    text = f"lead of NOJD1 over the best other: {_listed(leads)}; largest gain over the worst {gain:.2f}"
+    text = f"lead of NOJD1 over the best other: {_listed(leads)}; largest gain over any {gain:.2f}"
     if trials.counts is None:
-        text += f"; over random splits: {_listed(_leads(trials, 'random')[0])}"
+        text += f"; over random splits: {_listed(_leads(trials, 'NOJD1', others, 'random'))}"
     return Ruling(text, of_parts(wins >= 1, wins >= 2, wins >= 3))
 
 
 def _whitened(trials: Trials) -> Ruling:
-    means = {name: _means(trials, name) for name in TENSOR}
-    over_power = [means["OJD1"][s] - means["TPM"][s] for s in range(4)]
-    over_rest = [means["OJD1"][s] - max(means["ALS"][s], means["Lathauwer"][s]) for s in range(4)]
+    over_power, over_rest = _leads(trials, "OJD1", ["TPM"]), _leads(trials, "OJD1", ["ALS", "Lathauwer"])
     text = f"OJD1 less TPM: {_listed(over_power)}; less the better of ALS and Lathauwer: {_listed(over_rest)}"
     parts = [sum(lead > TIE for lead in over_power) >= 3, sum(lead > TIE for lead in over_rest) >= 2]
     return Ruling(text, of_parts(*parts))
 
 
 def _ours(trials: Trials) -> list[float]:
-    return [max(pair) for pair in zip(_means(trials, "OJD1"), _means(trials, "NOJD1"), strict=True)]
+    """Return the accuracy of the better of OJD1 and NOJD1, set by set: the lesser one of both readings."""
+    means = [[_means(trials, name, rounds=rounds) for name in ("OJD1", "NOJD1")] for rounds in READINGS]
+    return [float(one) for one in np.min(np.max(means, axis=1), axis=0)]
 
 
 def _as_good_as_em(trials: Trials) -> Ruling:
@@ -205,9 +212,10 @@ def _notes() -> list[str]:
         "Web is scored over all 2665 tasks, as in the paper, though 12 have no truth; the birds are 108, not the 106 "
         "the paper prints: its percentages are 95, 96 and 97 of 108.",
         f"The split and the {PUBLISHED} rounds are those of the program that the estimator's authors published with "
-        f"the data: labels from moments in the first round, then {UPDATES} updates. That the paper used them is "
-        "likely, but it does not say so. Its row MV + EM comes out to the digit with "
-        f"{ROUNDS} rounds, uniform class shares and no smoothing, found by trying.",
+        f"the data: labels from moments in the first round, then {UPDATES} updates. A majority vote gets "
+        f"{PUBLISHED} of them, so that verdicts count a lead only if it is there with {UPDATES} and with {PUBLISHED}. "
+        "That the paper used these rounds is likely, but it does not say so. Its row MV + EM comes out to the digit "
+        f"with {ROUNDS} rounds, uniform class shares and no smoothing, found by trying.",
         "On two classes a rank-two fit of a 2 x 2 x 2 tensor is exact: NOJD1, ALS and Lathauwer must agree on RTE and "
         "Birds.",
     ]
@@ -220,7 +228,7 @@ def _of_round(trials: Trials, name: str, rounds: int) -> list[float]:
 def _rows(trials: Trials, method: str) -> list[list[str]]:
     if method == "MV + EM":
         exact = [trials.fact(f"exact, {ROUNDS} rounds", set=one, split="none") for one in SETS]
-        told = ((f"none, {ROUNDS} rounds", exact), (f"none, {PUBLISHED} rounds", _baseline(trials)))
+        told = ((f"none, {ROUNDS} rounds, not smoothed", exact), (f"none, {PUBLISHED} rounds", _baseline(trials)))
         return [[method, words, *(shown(value, 4) for value in values)] for words, values in told]
     rows = []
     for split, words in (("mod 3", "worker mod 3, mean ± deviation"), ("random", "random, mean ± deviation")):

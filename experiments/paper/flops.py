@@ -110,11 +110,10 @@ def _report(records: Sequence[Record]) -> Report:
     names = ("OJD1", "TPM", "NOJD1", "NOJD1 (UWEDGE)", "Lathauwer", "Lathauwer (Gram)", "ALS")
     over = [f"{kind} over formula" for kind in KINDS]
     seconds = [f"{name} seconds" for name in names]
-    options = {"x_log": True}
     panels = [
         panel_of(records, over, "d", "counted over formula", "size d", "operations over formula", y_log=False),
-        panel_of(records, names, "d", "operations in all", "size d = k", "operations", **options),
-        panel_of(records, seconds, "d", "time", "size d = k", "CPU seconds", **options),
+        panel_of(records, names, "d", "operations in all", "size d = k", "operations", x_log=True),
+        panel_of(records, seconds, "d", "time", "size d = k", "CPU seconds", x_log=True),
     ]
     story = (
         "Operations of a sweep over the paper's formulas, operations of whole fits, and their time, against the size; "

@@ -16,7 +16,7 @@ from codiag.methods import ALS, NLS, NOJD, OJD, SD2, TPM, Auto
 from codiag.metrics import nearest_error
 from codiag.synthetic import PlantedTensor
 from codiag.tensors import symmetrize
-from experiments.claims import Trials
+from experiments.claims import Trials, over
 from experiments.estimators.limits import GramLathauwer, orthogonal_oracle
 from experiments.fitting import silent_fit
 from experiments.records import Cell, Record, Values, cell_key, combinations
@@ -155,38 +155,66 @@ def n_trials(records: Sequence[Record]) -> str:
     return f"{least:,}" if least == largest else f"{least:,} to {largest:,}"
 
 
-def curve(records: Sequence[Record], name: str, along: str, label: str | None = None, kind: str = "line") -> Series:
-    """Return means along an axis, with bars of two standard errors."""
+Middle = Callable[[np.ndarray], Any]
+"""The mean, as in the paper, or the median."""
+FEWEST_FOR_BARS = 5
+"""Trials below which a standard error says nothing."""
+
+
+def curve(
+    records: Sequence[Record], name: str, along: str, label: str | None = None, middle: Middle = np.mean
+) -> Series:
+    """Return means or medians along an axis, with bars of two standard errors where trials are enough for them."""
     trials = Trials(records)
-    xs, means, low, high = [], [], [], []
+    xs, middles, low, high = [], [], [], []
     for place in axis(records, along):
         found = trials.values(name, **{along: place})
         if found.size == 0:
             continue
-        spread = 2 * found.std() / np.sqrt(found.size)
+        bar = _bar(found, middle) if found.size >= FEWEST_FOR_BARS else (middle(found), middle(found))
         xs.append(float(place))
-        means.append(float(found.mean()))
-        low.append(max(means[-1] - spread, means[-1] / 10))
-        high.append(means[-1] + spread)
-    return Series(label or name, xs, means, low, high, kind)
+        middles.append(float(middle(found)))
+        low.append(max(float(bar[0]), middles[-1] / 10))
+        high.append(float(bar[1]))
+    return Series(label or name, xs, middles, low, high)
+
+
+def _bar(found: np.ndarray, middle: Middle) -> tuple[float, float]:
+    """Return the mean less and plus two standard errors; for the median those order statistics that stand for them."""
+    if middle is np.median:
+        ranks = np.round(found.size / 2 + np.sqrt(found.size) * np.array([-1, 1])).astype(int)
+        low, high = np.sort(found)[np.clip(ranks, 0, found.size - 1)]
+        return float(low), float(high)
+    spread = 2 * found.std() / np.sqrt(found.size)
+    return float(found.mean() - spread), float(found.mean() + spread)
 
 
 def panel_of(
-    records: Sequence[Record], names: Sequence[str], along: str, title: str, x_label: str, y_label: str, **options: Any
+    records: Sequence[Record],
+    names: Sequence[str],
+    along: str,
+    title: str,
+    x_label: str,
+    y_label: str,
+    *,
+    middle: Middle = np.mean,
+    **options: Any,
 ) -> Panel:
-    """Return the means of some names along an axis; names without values are left out."""
-    series = [one for name in names if (one := curve(records, name, along)).x]
+    """Return the means or medians of some names along an axis; names without values are left out."""
+    series = [one for name in names if (one := curve(records, name, along, middle=middle)).x]
     return Panel(title, x_label, y_label, series, **options)
 
 
-def table_of(records: Sequence[Record], axes: Mapping[str, str], names: Sequence[str], title: str) -> Table:
-    """Return means at every combination of the axes, with the number of trials there."""
+def table_of(
+    records: Sequence[Record], axes: Mapping[str, str], names: Sequence[str], title: str, middle: Middle = np.mean
+) -> Table:
+    """Return means or medians at every combination of the axes, with the number of trials there."""
     places = dict.fromkeys(tuple(record.cell[name] for name in axes) for record in records)
     trials = Trials(records)
     rows = []
     for place in sorted(places, key=lambda one: tuple(map(str, one)) if any(isinstance(p, str) for p in one) else one):
         where = dict(zip(axes, place, strict=True))
-        cells = [shown(trials.mean(name, **where)) for name in names]
+        cells = [shown(over(middle, trials.values(name, **where))) for name in names]
         rows.append(
             [
                 *(shown(value) if isinstance(value, float) else str(value) for value in place),
