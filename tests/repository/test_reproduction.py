@@ -339,6 +339,23 @@ def test_a_claim_with_hardly_any_records_is_open(number):
         assert judge(claim, records).verdict == "open"
 
 
+@pytest.mark.parametrize(("after_ten", "verdict"), [(81.0, "holds"), (79.0, "does not hold")])
+def test_a_lead_on_a_crowd_counts_if_nine_and_ten_updates_agree(after_ten, verdict):
+    others = {f"{name}, {n} rounds": 80.0 for name in ("TPM", "OJD1", "ALS", "Lathauwer") for n in (9, 10)}
+    values = others | {"NOJD1, 9 rounds": 81.0, "NOJD1, 10 rounds": after_ten}
+    cells = [cell for cell in EXPERIMENTS["crowd"].cells(False) if cell["split"] != "none"]
+    assert judge(CLAIMS[21], [Record(cell, values) for cell in cells]).verdict == verdict
+
+
+def test_many_random_projections_err_as_isotropic_ones_do():
+    """The first-order error depends on directions by the sum of their squares alone."""
+    cell = {"what": "accuracy", "mu": 0.6, "trial": 0}
+    values = EXPERIMENTS["incoherence"].measure(cell, 0)
+    assert values["isotropic"] == pytest.approx(values["isotropic, theory"], rel=1e-2)
+    assert values["random"] == pytest.approx(values["isotropic"], rel=0.2)
+    assert values["inverse factors"] > 1.05 * values["isotropic"]
+
+
 DOCS = ROOT / "docs" / "REPRODUCTION.md"
 
 
