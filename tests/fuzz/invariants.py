@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from codiag import Factorization
+
 from .arrays import Held
 from .case import Check
 from .reference import Point, best_als, composed, descend, error_of, sweep
@@ -40,6 +42,8 @@ def not_finite(value: Any, name: str = "result", depth: int = 0) -> str:
         return ""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        if isinstance(value, Factorization):  # rows that were never observed are NaN
+            parts["factors"] = [factor[~np.all(np.isnan(factor), axis=1)] for factor in map(np.asarray, value.factors)]
     elif isinstance(value, list | tuple):
         parts = {f"{name}[{place}]": part for place, part in enumerate(value)}
     elif isinstance(value, dict):

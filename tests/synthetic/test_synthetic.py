@@ -200,3 +200,9 @@ def test_data_is_shown_by_its_sizes():
     assert repr(fluorescence((5, 20, 12), 2, seed=0)) == (
         "Fluorescence(tensor: 5 x 20 x 12; weights: 2; factors: 5 x 2, 20 x 2, 12 x 2; emission: 20; excitation: 12)"
     )
+
+
+@pytest.mark.parametrize("sizes", [3, 1j, [[2, 1]]])
+def test_sizes_of_families_are_a_sequence(sizes):
+    with pytest.raises(TypeError, match="sizes must be a sequence of whole numbers"):
+        jury_votes(10, sizes, 3)

@@ -76,6 +76,8 @@ def jury_votes(
     as_number("n_classes", n_classes, integer=True)
     if n_classes < 2:
         raise ValueError(f"n_classes must be at least 2; got {n_classes}")
+    if np.ndim(sizes) != 1:
+        raise TypeError(f"sizes must be a sequence of whole numbers, one for each family; got {sizes!r}")
     for size in sizes:
         as_number("sizes", size, integer=True)
     if outsider is not None:

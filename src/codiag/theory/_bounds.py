@@ -244,8 +244,7 @@ def as_theorem_factor(factor: np.ndarray, orthogonal: bool) -> np.ndarray:
             f"factor must have no more columns than rows, since the theorems need independent components; got "
             f"shape {columns.shape}"
         )
-    unit = columns / np.linalg.norm(columns, axis=0)
-    if orthogonal and np.max(np.abs(unit.T @ unit - np.eye(unit.shape[1]))) > LARGEST_COSINE:
+    if orthogonal and incoherence(columns) > LARGEST_COSINE:
         raise ValueError(
             f"factor must have orthogonal columns with orthogonal=True; the largest cosine between two is "
             f"{incoherence(columns):.2g}. Use orthogonal=False"

@@ -18,8 +18,8 @@ from codiag.models.frame import Products, Totals, leading_range, leading_range_i
 from codiag.parts import Parts
 from codiag.tensors import CANCELLATION_LIMIT, CrossMomentTensor, FactoredTensor, Tensor, check_shape, weighted_product
 
-MAX_LENGTH = 1e100
-"""Largest number of words of a document; its cube stays below the overflow threshold."""
+MAX_LENGTH = 2.0**53
+"""Largest number of words of a document: one more word would not change a larger one."""
 INPUT: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_non_negative": True}
 """Options of scikit-learn's validation of counts."""
 
