@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -277,3 +279,10 @@ def test_a_fit_says_which_components_to_trust():
     doubtful = [reason for reason in told.reasons if reason]
     assert doubtful
     assert all("it is like component" in reason for reason in doubtful)
+
+
+def test_diagonals_whose_products_overflow_are_refused():
+    diagonals = np.array([[1e300, 1.0], [1.0, 2.0]])
+    for function in (afsari_bound, partial(first_order_perturbation, orthogonal=True)):
+        with pytest.raises(ValueError, match="diagonals must be at most 1e\\+70"):
+            function(np.eye(2), diagonals, np.ones((2, 2, 2)))

@@ -114,7 +114,7 @@ def _fitted(name: str, data: Any, rank: int, **options: Any) -> Factorization:
     """Return the fit of data; errors have this name for what is a tensor elsewhere."""
     try:
         return factorize(_plain(data), rank, seed=0, **options)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise type(error)(re.sub(r"^tensor\b", name, str(error))) from error
 
 

@@ -17,6 +17,8 @@ from codiag.theory._identifiability import as_columns
 
 ROUNDING = 100 * np.finfo(np.float64).eps
 """Rounding errors of a sum of squares, relative to it."""
+MAX_DIAGONAL = 1e70
+"""Largest entry of a diagonal: products of four stay below the overflow threshold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,6 +260,11 @@ def _as_problem(
     if rank > size or np.linalg.matrix_rank(columns) < rank:
         raise ValueError(f"factor must have independent columns; got shape {columns.shape}, which has fewer")
     values = as_finite("diagonals", diagonals, (None, rank))
+    largest = np.max(np.abs(values), initial=0)
+    if largest > MAX_DIAGONAL:
+        raise ValueError(
+            f"diagonals must be at most {MAX_DIAGONAL:g}, so that their products fit into float64; got {largest:g}"
+        )
     return columns, values, as_finite("noise", noise, (values.shape[0], size, size))
 
 
