@@ -83,10 +83,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.unchanged", description=__doc__)
     parser.add_argument("--against", type=Path, help="the folder that holds the other package codiag")
     parser.add_argument("--seeds", type=int, default=3, help="problems of each kind")
+    parser.add_argument(
+        "--keep", metavar="NAME", help="write the table to RESULTS.md; what the other tree is, say 0.2.0"
+    )
     options = parser.parse_args()
     if options.against is None:  # one tree, for the process that compares
         print(json.dumps(measure(options.seeds)))
         return
+    from benchmarks.measure import keep
     from experiments.reports import markdown
 
     before: list[dict[str, Any]] = []
@@ -102,7 +106,14 @@ def main() -> None:
         times = [min(run[name][1] for run in runs) for runs in (before, after)]
         figures = f"{old:.6e} {new:.6e} {new / old - 1:.1e} {times[0]:.3f} {times[1]:.3f} {times[1] / times[0]:.2f}"
         rows.append([name, *figures.split()])
-    print(markdown(["problem", "error before", "after", "change", "CPU s before", "after", "ratio"], rows))
+    table = markdown(["problem", "error before", "after", "change", "CPU s before", "after", "ratio"], rows)
+    print(table)
+    if options.keep:
+        heading = (
+            f"## Before and after redesigns, the same problems\nBefore: {options.keep}. CPU: the least of three rounds."
+        )
+        text = f"{heading}\n\n{table}"
+        keep("unchanged", f"python -m benchmarks.unchanged --against OTHER/src --seeds {options.seeds}", text)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ CHAPTERS = {
     ),
     "hard": (
         "Many optima, strong noise, data that fits no model",
-        "many optima|no model|overcomplete|small tensors|do not fit|than the data|recordings|dependent",
+        "many optima|many components|no model|overcomplete|small tensors|do not fit|than the data|recordings|dependent",
     ),
     "components": ("Components, beside other libraries", "limit|orthogonal|local optima|orders"),
     "others": ("Other measurements", ""),

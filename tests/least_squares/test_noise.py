@@ -7,8 +7,20 @@ import pytest
 
 import codiag
 from codiag.constraints import NonNegative
-from codiag.least_squares import Limits, distinct_terms, is_noise, largest_noise_term, minimize, noise_excess
-from codiag.tensors import FactoredTensor, as_tensor, symmetrize
+from codiag.least_squares import (
+    ROUGH,
+    LeastSquares,
+    Limits,
+    distinct_terms,
+    independent_columns,
+    is_noise,
+    largest_noise_term,
+    minimize,
+    noise_excess,
+    powers_of,
+)
+from codiag.synthetic import unit_factor
+from codiag.tensors import DenseTensor, FactoredTensor, as_tensor, symmetrize
 
 
 def test_terms_are_the_strongest_ones():
@@ -44,6 +56,43 @@ def test_noise_passes_for_noise_and_a_component_does_not(holes):
         n_found += not is_noise(problem, shown)
     assert n_passed >= 39
     assert n_found >= 38
+
+
+def symmetric_noise(size, order, rng):
+    """White noise of variance one, averaged over permutations of the modes."""
+    powers = powers_of(size, order)
+    return (rng.standard_normal(powers.scales.size) / powers.scales)[powers.elements]
+
+
+@pytest.mark.parametrize(("size", "order"), [(6, 3), (5, 4), (4, 6)])
+def test_symmetric_noise_scatters_as_its_number_of_independent_columns_says(size, order):
+    """The squared mean of the diagonal of R R^T over the variance off it, computed from 3000 draws."""
+    rng = np.random.default_rng(0)
+    unfolded = (symmetric_noise(size, order, rng).reshape(size, -1) for _ in range(3000))
+    grams = np.stack([noise @ noise.T for noise in unfolded])
+    off, on = np.triu_indices(size, 1), np.diag_indices(size)
+    n_columns = np.mean(grams[:, *on]) ** 2 / np.mean(grams[:, *off] ** 2)
+    assert n_columns == pytest.approx(independent_columns(size, order), rel=0.05)
+
+
+@pytest.mark.parametrize(("size", "order", "rank"), [(10, 3, 10), (8, 4, 14), (5, 6, 8)])
+def test_what_a_right_fit_of_many_components_leaves_passes_for_noise(size, order, rank):
+    """Directions with few components keep more noise than others, as `evened` expects, and are no component."""
+    rng, n_passed, n_uneven = np.random.default_rng(1), 0, 0
+    for _ in range(40):
+        truth = FactoredTensor(np.full(rank, 1e4), [unit_factor(size, rank, rng)] * order, symmetric=True)
+        problem = codiag.Problem(truth.to_dense() + symmetric_noise(size, order, rng), rank, symmetric=True)
+        fitted = minimize(problem, truth, ROUGH).components
+        residual = LeastSquares(problem, fitted).residual(fitted)
+        n_passed += is_noise(problem, residual, fitted)
+        n_uneven += not is_noise(problem, residual)
+        unit = unit_factor(size, 1, rng)
+        missed = DenseTensor(
+            residual.to_dense() + FactoredTensor(np.full(1, 20.0), [unit] * order, symmetric=True).to_dense()
+        )
+        assert not is_noise(problem, missed, fitted)
+    assert n_passed >= 39
+    assert n_uneven > 1 or order > 3
 
 
 def test_noise_terms_are_below_the_bound():

@@ -11,12 +11,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 import codiag
-from codiag.least_squares import FIRST_DAMPING, LeastSquares, Limits, Outcome, minimize
+from codiag.least_squares import FIRST_DAMPING, LeastSquares, Limits, Outcome, largest_term_of_unit_noise, minimize
 from codiag.methods import NLS, Auto
 from codiag.result import solve
 from codiag.search import End, is_enough, objectives_without, removal_bounds, swapped
-from codiag.synthetic import noisy_tensor
-from codiag.tensors import FactoredTensor
+from codiag.synthetic import noisy_tensor, unit_factor
+from codiag.tensors import FactoredTensor, symmetrize
 from experiments.fitting import silent_fit
 
 
@@ -267,3 +267,21 @@ def test_the_cost_of_components_that_stand_out_takes_no_steps(monkeypatch):
     end = End(problem, minimize(problem, FactoredTensor(planted.weights, planted.factors), Limits()))
     monkeypatch.setattr("codiag.search._end.objectives_without", None)
     assert end.weak == []
+
+
+@pytest.mark.parametrize(("order", "expected"), [(4, True), (3, False)])
+def test_one_end_is_enough_if_other_components_determine_the_start(order, expected):
+    """Beside one weak component; all starts in the range of a symmetric flattening, order four, search the same space.
+
+    Order three has no such flattening for more components than dimensions.
+    """
+    rng, size, rank = np.random.default_rng(0), 24 if order == 3 else 11, 26
+    noise = symmetrize(rng.standard_normal((size,) * order))
+    largest = largest_term_of_unit_noise((size,) * order, [tuple(range(order))])
+    weights = np.where(np.arange(rank) == 0, 1.5 * largest, 1000.0)
+    truth = FactoredTensor(weights, [unit_factor(size, rank, rng)] * order, symmetric=True)
+    problem = codiag.Problem(truth.to_dense() + noise, rank, symmetric=True)
+    end = End(problem, minimize(problem, truth, Limits()))
+    assert end.is_noise
+    assert end.weak == [0]
+    assert is_enough([end]) is expected

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import codiag
+from codiag.least_squares import powers_of
 from codiag.problem import Log
-from codiag.starts import climbed, newton_moves, power_roles, power_start, powers_in_span, powers_of, settled
+from codiag.starts import climbed, newton_moves, power_roles, power_start, powers_in_span, settled
 from codiag.synthetic import noisy_tensor, unit_factor
 from codiag.tensors import as_tensor, symmetrize
 from tests.assertions import assert_same_factors

@@ -27,6 +27,9 @@ MAX_WORK = 4000
 """Sweeps, times the smaller of the size and the number of the matrices, after which no other start is tried: a few
 seconds, whatever the size."""
 
+CALLS = 2e5
+"""Multiplications of a step, n d^3, that take as long as its calls of Python: about 0.2 ms."""
+
 
 class Iterate(NamedTuple):
     r"""The result of `Diagonalizer.iterate`: inverse factors, and how they were found.
@@ -207,11 +210,12 @@ def sketched(stack: Array, rng: np.random.Generator) -> Array | None:
     """Return a few random combinations of the matrices for the first steps, or None if that would save nothing.
 
     The joint diagonalizer of m combinations differs from that of n matrices by about sqrt(n / m) standard errors of
-    the latter, near enough for Newton steps, and each step costs m / n of a step on all matrices.
+    the latter, near enough for Newton steps, and each step costs m / n of a step on all matrices, unless calls of
+    Python take most of it.
     """
-    n = stack.shape[0]
+    n, size = stack.shape[:2]
     n_combinations = max(8, n // 16)
-    if n < 4 * n_combinations:
+    if n < 4 * n_combinations or n * size**3 < CALLS:
         return None
     return moved(random_combinations(stack, rng, n_combinations), stack)
 

@@ -30,7 +30,9 @@ MAX_SWEPT_SIZE = 30
 """Size of the matrices up to which `Jacobi` is one of the starts: its sweeps then take as long as a few dozen steps."""
 
 ROUGH = 1e-2
-"""Largest angle of a sweep, in radians, at which `Jacobi` has reached a basin of attraction, and steps take over."""
+"""Largest angle of a step or a sweep of `Jacobi`, in radians, at which a basin of attraction has been reached. Energies
+are then within 1e-4 of their minimum, relative to the gaps of the diagonals. Other starts, which are tried if
+off-diagonal energies are as large as the gaps, need no more to be compared."""
 
 MAX_PAIR_STEPS = 12
 """Steps of single pairs after which Newton's method takes over, because they converge slowly. Between 6 and 20 the time
@@ -106,8 +108,7 @@ class OrthogonalNewton(NewtonLike):
             outcome = _follow_rotations(MatrixStack(sketch), inverse, probe, sketch_limits(limits))
             inverse, n_sweeps = outcome.point, outcome.n_sweeps
         outcome = _follow_rotations(core, inverse, probe, limits)
-        inverse = orthonormalize(outcome.point)
-        iterate = Iterate(inverse, inverse, n_sweeps + outcome.n_sweeps, outcome.converged)
+        iterate = _iterate_of(outcome._replace(n_sweeps=n_sweeps + outcome.n_sweeps))
         if outcome.is_unique:
             return iterate
         lowest = lowest_fixed_point(self._restarts(core, rng, probe, iterate), n=stack.shape[0])
@@ -117,19 +118,23 @@ class OrthogonalNewton(NewtonLike):
         core, limits = MatrixStack(stack), self._limits(stack)
         probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
         outcome = follow_past_saddles(lambda point: _follow_rotations(core, point, probe, limits), stack, left, rng)
-        inverse = orthonormalize(outcome.point)
-        return Iterate(inverse, inverse, outcome.n_sweeps, outcome.converged)
+        return _iterate_of(outcome)
 
     def _restarts(
         self, core: MatrixStack, rng: np.random.Generator, probe: Array, first: Iterate
     ) -> Iterator[FixedPoint]:
-        """Yield fixed points from several starts, and the one of Jacobi sweeps if the matrices are small."""
-        stack = core.matrices
-        yield _fixed_point(core, first._replace(n_sweeps=0))
-        for start in self._starts(stack, rng):
-            outcome = _follow_rotations(core, start, probe, self._limits(stack))
-            inverse = orthonormalize(outcome.point)
-            yield _fixed_point(core, Iterate(inverse, inverse, outcome.n_sweeps, outcome.converged))
+        """Yield fixed points from several starts, those above the first one only roughly."""
+        limits = self._limits(core.matrices)
+        reference = _fixed_point(core, first._replace(n_sweeps=0))
+        yield reference
+        for start in self._starts(core.matrices, rng):
+            outcome = _follow_rotations(core, start, probe, replace(limits, tol=max(limits.tol, ROUGH)))
+            end = _fixed_point(core, _iterate_of(outcome))
+            if outcome.converged and (not first.converged or end.criterion < reference.criterion):
+                rest = replace(limits, max_sweeps=limits.max_sweeps - outcome.n_sweeps)
+                last = _follow_rotations(core, end.iterate.left, probe, rest)
+                end = _fixed_point(core, _iterate_of(last._replace(n_sweeps=outcome.n_sweeps + last.n_sweeps)))
+            yield end
 
     def _starts(self, stack: Array, rng: np.random.Generator) -> Iterator[Array]:
         """Yield further starts: the end of rough Jacobi sweeps if the matrices are small, eigenvectors, random ones."""
@@ -138,6 +143,11 @@ class OrthogonalNewton(NewtonLike):
         yield eigenvector_start(stack)
         for _ in range(3):
             yield orthogonal_start(stack, rng)
+
+
+def _iterate_of(outcome: Outcome) -> Iterate:
+    inverse = orthonormalize(outcome.point)
+    return Iterate(inverse, inverse, outcome.n_sweeps, outcome.converged)
 
 
 def _fixed_point(core: MatrixStack, iterate: Iterate) -> FixedPoint:

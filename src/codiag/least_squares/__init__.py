@@ -47,6 +47,7 @@ from codiag.least_squares._noise import (
     CONCENTRATION,
     N_FLIPS,
     NORMAL_QUANTILE,
+    independent_columns,
     is_noise,
     largest_noise_term,
     largest_term_of_unit_noise,
@@ -54,6 +55,7 @@ from codiag.least_squares._noise import (
 )
 from codiag.least_squares._objective import LeastSquares
 from codiag.least_squares._orthogonal import polar, rotate
+from codiag.least_squares._powers import Powers, powers_of
 from codiag.least_squares._rank_one import N_TERMS, best_rank_one, distinct_terms, split_columns
 from codiag.least_squares._scoring import Scoring, objective_of
 from codiag.least_squares._tolerances import (

@@ -8,10 +8,11 @@ from statistics import NormalDist
 
 import numpy as np
 
-from codiag._arrays import array_namespace, is_complex, squared_magnitudes, to_host
+from codiag._arrays import adjoint, array_namespace, is_complex, like, squared_magnitudes, to_host
+from codiag.least_squares._components import unit_components
 from codiag.least_squares._gauss_newton import is_exact
 from codiag.problem import Problem
-from codiag.tensors import Tensor
+from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
 LEVEL = 1e-3
 """Share of residuals of pure noise that do not pass for it."""
@@ -31,26 +32,30 @@ CONCENTRATION = math.sqrt(-2 * math.log(LEVEL))
 Lipschitz function of the entries, so that the probability is at most exp(-t^2 / 2) (Gaussian concentration)."""
 
 
-def is_noise(problem: Problem, residual: Tensor) -> bool:
+def is_noise(problem: Problem, residual: Tensor, fitted: FactoredTensor | None = None) -> bool:
     """Return whether a residual passes for noise: it is rounding, or no direction of it stands out."""
     if is_exact(problem, residual.squared_norm()):
         return True
-    return noise_excess(problem, residual) <= 1
+    return noise_excess(problem, residual, fitted=fitted) <= 1
 
 
-def noise_excess(problem: Problem, residual: Tensor, n_left_out: int = 0) -> float:
+def noise_excess(
+    problem: Problem, residual: Tensor, n_left_out: int = 0, fitted: FactoredTensor | None = None
+) -> float:
     r"""Return the largest eigenvalue of :math:`R_{(m)} R_{(m)}^\top` over the 99.9 % quantile for white noise.
 
     The mode m is the largest. Up to 1 the residual passes for noise; a component that was missed shows as more. With
     some left out, the largest of the other eigenvalues and their energy are taken: up to 1, no more components than
     these were missed.
 
-    For a complete tensor the quantile is that of the Tracy-Widom law. If entries are missing it lies between that for
-    noise of the same energy in all entries, since noise in some rows only is concentrated, and that for noise which has
-    the same variance in all entries, missing ones included. If the eigenvalue is between the two, or with weights, or
-    modes some of which share a factor, the quantile is estimated from the residual with random signs, which leave the
-    distribution of independent noise as it is: mean plus 3.1 standard deviations, from as many patterns as it takes to
-    tell on which side the eigenvalue is.
+    For a complete tensor the quantile is that of the Tracy-Widom law. If it is exceeded and components were fitted, the
+    comparison is repeated after directions have been scaled by the noise that the fit leaves there (`evened`).
+
+    If entries are missing the quantile lies between that for noise of the same energy in all entries, since noise in
+    some rows only is concentrated, and that for noise which has the same variance in all entries, missing ones
+    included. If the eigenvalue is between the two, or with weights, or modes some of which share a factor, the quantile
+    is estimated from the residual with random signs, which leave the distribution of independent noise as it is: mean
+    plus 3.1 standard deviations, from as many patterns as it takes to tell on which side the eigenvalue is.
 
     References
     ----------
@@ -59,6 +64,8 @@ def noise_excess(problem: Problem, residual: Tensor, n_left_out: int = 0) -> flo
     """
     if not problem.shared and problem.data.has_equal_weights and not problem.tensor.is_partial:
         excess, share = _tracy_widom_excess(residual, n_left_out), problem.n_observed / math.prod(residual.shape)
+        if excess > 1 and share == 1 and fitted is not None:
+            return _tracy_widom_excess(residual, n_left_out, fitted)
         if excess <= 1 or share * excess > 1 or share == 1:
             return excess if excess <= 1 else share * excess
     shared = next((group for group in problem.groups if len(group) > 1), ())
@@ -87,8 +94,11 @@ def _eigenvalue(tensor: Tensor, mode: int, n_left_out: int = 0) -> float:
     return float(values[n_left_out]) * total / rest if n_left_out < values.size and rest > 0 else 0.0
 
 
-def _tracy_widom_excess(residual: Tensor, n_left_out: int) -> float:
-    """Return the excess of a complete residual; slices of zeros, which hold no noise, are not counted."""
+def _tracy_widom_excess(residual: Tensor, n_left_out: int, fitted: FactoredTensor | None = None) -> float:
+    """Return the excess of a complete residual; slices of zeros, which hold no noise, are not counted.
+
+    Every component that was fitted takes one column of the unfolding away.
+    """
     xp, entries, axes = array_namespace(residual.reference), residual.to_dense(), range(residual.order)
     energies = [
         xp.sum(squared_magnitudes(entries), axis=tuple(other for other in axes if other != axis)) for axis in axes
@@ -97,13 +107,57 @@ def _tracy_widom_excess(residual: Tensor, n_left_out: int) -> float:
     mode = int(np.argmax(sizes))
     n_rows, n_columns = sizes[mode], math.prod(sizes) / sizes[mode]
     if residual.symmetric:
-        n_columns /= math.factorial(residual.order - 1)  # the others are repetitions
+        n_columns = independent_columns(n_rows, residual.order)
+    if fitted is not None:
+        n_columns, residual = max(n_columns - fitted.rank, 1), evened(residual, fitted, mode)
     has_phases = is_complex(entries)
     long, short = math.sqrt(max(n_columns - (0 if has_phases else 1), 1)), math.sqrt(n_rows)
     edge = (long + short) ** 2 + TRACY_WIDOM_QUANTILES[has_phases] * (long + short) * (1 / long + 1 / short) ** (1 / 3)
     total = residual.squared_norm()
     value = _eigenvalue(residual, mode, n_left_out)
     return value * n_rows * n_columns / (total * edge) if total > 0 else 0.0
+
+
+def evened(residual: Tensor, fitted: FactoredTensor, mode: int) -> Tensor:
+    r"""Scale directions of a mode such that the noise which a fit of k components leaves has equal energy in all.
+
+    A fit takes the part of the noise that small moves of its components can reproduce. If these were orthogonal, it
+    would take :math:`k I + D\, U U^\top` of the expected :math:`R R^\top = c I` of white noise of variance one, where U
+    are the unit columns of this mode, c is the number of columns and D the number of moves in the other modes; for
+    symmetric noise of order n, :math:`(k I + d (n - 1)\, U U^\top) / n` of :math:`c = \binom{d + n - 1}{n - 1} / n`.
+    Directions with few components keep more noise than the mean of all, and are scaled down. Others stay as they are:
+    moves that are not orthogonal take less than this from directions with many components.
+    """
+    shape, entries, rank = residual.shape, residual.to_dense(), fitted.rank
+    size, others = shape[mode], [shape[other] for other in range(residual.order) if other != mode]
+    if residual.symmetric:
+        n_columns = math.comb(size + residual.order - 1, residual.order - 1) / residual.order
+        apart, along = rank / residual.order, size * (residual.order - 1) / residual.order
+    else:
+        n_columns, apart, along = math.prod(others), rank, sum(others) - len(others)
+    xp = array_namespace(entries)
+    basis, sizes, _ = np.linalg.svd(to_host(unit_components(fitted).factors[mode]), full_matrices=False)
+    mean = n_columns - apart - along * rank / size
+    left = np.maximum(n_columns - apart - along * sizes**2, mean) / (n_columns - apart)
+    if mean <= 0:
+        return residual
+    scales, basis = like(1 / np.sqrt(left) - 1, entries), like(basis, entries)
+    unfolded = xp.reshape(xp.moveaxis(entries, mode, 0), (size, -1))
+    unfolded = unfolded + (basis * scales) @ (adjoint(basis) @ unfolded)
+    return DenseTensor.of(xp.moveaxis(xp.reshape(unfolded, (size, *others)), 0, mode), symmetric=False)
+
+
+def independent_columns(size: int, order: int) -> float:
+    r"""Return how many columns of independent noise scatter as the unfolding R of symmetric noise does.
+
+    An entry of symmetric white noise has variance 1 / m if m entries equal it. So a product of entries of rows a and
+    b, a column I with its repetitions, has variance :math:`(1 + n_a)(1 + n_b) / n^2` at order n, where :math:`n_a` and
+    :math:`n_b` count a and b in I. Summed over all I, the variance of :math:`(R R^\top)_{ab}` is
+    :math:`\binom{d + n}{n - 1} / n^2`, and the mean of :math:`(R R^\top)_{aa}` is :math:`\binom{d + n - 1}{n - 1} / n`.
+    For N independent columns of variance one both are N, so that N is the squared mean over the variance. Different
+    entries of :math:`R R^\top` off the diagonal are uncorrelated in both cases.
+    """
+    return math.comb(size + order - 1, order - 1) * (size + 1) / (size + order)
 
 
 def largest_noise_term(problem: Problem, squared_distance: float) -> float:

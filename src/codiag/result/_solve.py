@@ -275,7 +275,7 @@ def _excess(objective: LeastSquares, components: FactoredTensor, relative_error:
         return 0.0  # rounding
     if not tensor.holds_entries or is_large(tensor.shape) or 2 * problem.n_parameters > problem.n_independent:
         return None
-    return noise_excess(problem, objective.residual(components))
+    return noise_excess(problem, objective.residual(components), fitted=components)
 
 
 def _mode_signs(unit: FactoredTensor, problem: Problem) -> list[Array]:

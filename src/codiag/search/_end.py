@@ -90,7 +90,9 @@ class End:
     @cached_property
     def is_noise(self) -> bool:
         """Whether the residual passes for noise; that of a tensor too large to be formed is taken for it."""
-        return self.is_exact or is_large(self.problem.tensor.shape) or is_noise(self.problem, self.residual)
+        if self.is_exact or is_large(self.problem.tensor.shape):
+            return True
+        return is_noise(self.problem, self.residual, self.outcome.components)
 
     @property
     def n_few(self) -> int:
@@ -113,12 +115,16 @@ class End:
         """
         if self.fits_anything or is_large(self.problem.tensor.shape):
             return False
-        leaves_noise = self.is_noise or noise_excess(self.problem, self.residual, self.n_few) <= 1
-        if not leaves_noise or np.max(self.worths) < DOUBTFUL:
+        excess = 0.0 if self.is_noise else self._excess(self.n_few)
+        if excess > 1 or np.max(self.worths) < DOUBTFUL:
             return False
         n_surplus, n_clear = int(np.sum(self.worths <= 1)), int(np.sum(self.worths > DOUBTFUL**2))
         are_too_many = n_surplus > self.problem.rank - 2 * self.n_few or n_surplus + n_clear == self.problem.rank
         return n_surplus == 0 or not are_too_many
+
+    def _excess(self, n_left_out: int) -> float:
+        """Excess of the residual over noise, without its strongest directions."""
+        return noise_excess(self.problem, self.residual, n_left_out, self.outcome.components)
 
     @cached_property
     def terms(self) -> Sequence[FactoredTensor]:

@@ -32,7 +32,7 @@ from codiag.search._finish import finish, step_flops
 from codiag.search._scored import scored
 from codiag.search._surplus import regrown
 from codiag.search._swaps import revived, swapped
-from codiag.starts import Start, default_starts
+from codiag.starts import Start, default_starts, is_determined
 from codiag.tensors import FactoredTensor, is_large
 
 Monitor: TypeAlias = Callable[[FactoredTensor, float], bool | None]
@@ -331,8 +331,8 @@ def is_enough(ends: Sequence[End], n_starts: int = 1) -> bool:
     That is so if the fit is exact; if its residual is noise and few components are weak; or if enough starts have
     ended at the lowest minimum, of `n_starts` at least. If anything looks like noise, or components cancel each other,
     so that each seems worth far more than they are together, only the last counts. A few weak components are no reason
-    for a further start if no mode is smaller than the rank: the diagonalization is determined by the others, and swaps
-    were tried. Strong noise would cost twice the time.
+    for a further start if the others determine the diagonalization (`is_determined`), and swaps were tried. Strong
+    noise would cost twice the time.
     """
     best = lowest(ends)
     problem = best.problem
@@ -341,7 +341,7 @@ def is_enough(ends: Sequence[End], n_starts: int = 1) -> bool:
         return True
     if problem.rank == 1 and not problem.required_features and not is_quick:
         return True
-    must_be_clear = is_quick or problem.rank > max(problem.tensor.shape)
+    must_be_clear = is_quick or not is_determined(problem)
     n_allowed = 0 if must_be_clear else best.n_few
     is_misleading = best.fits_anything or are_cancelling(problem, best.outcome.components)
     if best.is_noise and not is_misleading and len(best.weak) <= n_allowed:

@@ -41,8 +41,8 @@ from codiag.least_squares import (
     State,
     conjugate_gradients,
     curvature_of,
-    evaluated,
     inner_product,
+    steps_for,
     unit_components,
 )
 from codiag.problem import Problem
@@ -58,7 +58,7 @@ def objectives_without(problem: Problem, components: FactoredTensor, chosen: Seq
     missing at random: the prediction is checked by refitting.
     """
     objective = LeastSquares(problem, components)
-    state = evaluated(objective, objective.layout.pack(components, balanced=not problem.constraints))
+    state = steps_for(objective).evaluated(objective.layout.pack(components, balanced=not problem.constraints))
     curvature = curvature_of(objective.layout, state.point)
     chosen = list(range(components.rank)) if chosen is None else list(chosen)
     predicted, unit = np.full(components.rank, np.inf), identity(components.rank, state.point)

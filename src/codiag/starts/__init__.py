@@ -1,7 +1,7 @@
 """Starts of least squares: generators of components from which the search begins."""
 
 from codiag.starts._default import default_starts
-from codiag.starts._diagonal import Diagonal, Filled, Listed, diagonal_roles, diagonal_start
+from codiag.starts._diagonal import Diagonal, Filled, Listed, diagonal_roles, diagonal_start, is_determined
 from codiag.starts._given import FixedFactors, Given
 from codiag.starts._grown import Extended, Grown
 from codiag.starts._koszul import (
@@ -32,7 +32,6 @@ from codiag.starts._span_powers import (
     power_roles,
     power_start,
     powers_in_span,
-    powers_of,
     settled,
 )
 from codiag.starts._start import Start

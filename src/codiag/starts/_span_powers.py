@@ -29,8 +29,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations_with_replacement
-from typing import NamedTuple
 
 import numpy as np
 
@@ -43,51 +41,14 @@ from codiag.least_squares import (
     ROUNDING,
     SLOW,
     Limits,
+    Powers,
+    powers_of,
     with_best_weights,
 )
 from codiag.problem import Log
 from codiag.starts._rank_one_span import MAX_UNKNOWNS
 from codiag.starts._slices import Roles
 from codiag.tensors import DenseTensor, FactoredTensor
-
-
-class Powers(NamedTuple):
-    """An orthonormal basis of symmetric tensors of order n: which modes are in each element, and its entries.
-
-    Attributes
-    ----------
-    modes : array of shape (n_elements, n)
-        Indices in ascending order.
-    scales : array of shape (n_elements,)
-        Roots of the numbers of equal entries.
-    elements : array of shape (d, ..., d)
-        The element to which each entry belongs.
-    """
-
-    modes: np.ndarray
-    scales: np.ndarray
-    elements: np.ndarray
-
-    def of(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the coordinates (n_elements, n_vectors) of the powers of vectors (d, n_vectors)."""
-        return np.asarray(np.prod(vectors[self.modes], axis=1) * self.scales[:, None])
-
-    def contracted(self, coordinates: np.ndarray, vectors: np.ndarray, n_modes: int = 1) -> np.ndarray:
-        """Return symmetric tensors, one a column, times their vector in all modes but some: (d^n_modes, n_vectors)."""
-        size, n_vectors = vectors.shape
-        result = (coordinates / self.scales[:, None])[self.elements.ravel()]
-        for _ in range(self.elements.ndim - n_modes):
-            result = np.einsum("abn,bn->an", result.reshape(-1, size, n_vectors), vectors)
-        return result
-
-
-def powers_of(size: int, order: int) -> Powers:
-    """Return the basis of symmetric tensors of this size and order."""
-    modes = list(combinations_with_replacement(range(size), order))
-    index_of = {element: index for index, element in enumerate(modes)}
-    places = np.sort(np.indices((size,) * order).reshape(order, -1), axis=0).T.tolist()
-    elements = np.array([index_of[tuple(place)] for place in places]).reshape((size,) * order)
-    return Powers(np.array(modes), np.sqrt(np.bincount(elements.ravel())), elements)
 
 
 def power_roles(shape: Sequence[int], rank: int, *, symmetric: bool) -> Roles | None:
@@ -106,7 +67,7 @@ def power_start(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Gener
     size, order = core.shape[0], len(roles.rows)
     powers = powers_of(size, order)
     entries = to_host(core.to_dense()).reshape(size**order, -1)
-    places = np.ravel_multi_index(powers.modes.T, (size,) * order)
+    places = powers.places
     values, basis = np.linalg.eigh(entries[np.ix_(places, places)] * np.outer(powers.scales, powers.scales))
     order_of_size = np.argsort(-np.abs(values))
     leading, noise = order_of_size[:rank], float(np.abs(values[order_of_size[rank]]))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from codiag._arrays import largest_signs
+from codiag._arrays import adjoint, conjugate, largest_signs, squared_magnitudes
 from codiag._checks import ConvergenceWarning, UndeterminedError
 from codiag.diagonalize import Diagonalizer, check_method
 from codiag.models.frame import Model
@@ -27,6 +28,8 @@ ROUNDING = 1e-13
 """Standard deviation of a channel, relative to the largest, up to which it is rounding noise."""
 FORMS = "(n_samples, n_channels), (n_epochs, n_channels, n_times), a list of arrays of the former shape, or of MNE"
 """Accepted forms of recordings, for error messages."""
+CHECKS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
+"""How arrays are checked by scikit-learn."""
 GAPS = "Leave these samples out, and give the stretches between them as a list of recordings"
 """Advice for missing samples, for error messages."""
 
@@ -111,7 +114,7 @@ def as_recordings(estimator: Any, raw: Any, *, first: bool, least: int = 2) -> R
     if form == "list":
         arrays = [as_samples(estimator, array, first and not number, 1) for number, array in enumerate(raw)]
     else:
-        cube = check_array(raw, allow_nd=True, dtype=np.float64, input_name="X", ensure_all_finite=False)
+        cube = _in_double(partial(check_array, allow_nd=True, **CHECKS, input_name="X"), raw, estimator.takes_complex)
         if 0 in cube.shape:
             raise ValueError(f"X must hold epochs, channels and times, at least one each; got shape {cube.shape}")
         arrays = [as_samples(estimator, epoch.T, first and not number, 1) for number, epoch in enumerate(cube)]
@@ -172,11 +175,11 @@ def rank_advice(n_samples: int, n_channels: int) -> str:
     )
 
 
-def samples_of_part(part: Any) -> np.ndarray:
+def samples_of_part(part: Any, *, allow_complex: bool = False) -> np.ndarray:
     """Return the samples of a part of a stream, (n_samples, n_channels); the parts of a bag are lists of arrays."""
     for array in part if isinstance(part, list | tuple) else [part]:
         _check_mask(array)
-    samples = check_array(as_rows(part), dtype=np.float64, input_name="X", ensure_all_finite=False)
+    samples = _in_double(partial(check_array, **CHECKS, input_name="X"), as_rows(part), allow_complex)
     return summable(_finite(samples))
 
 
@@ -189,10 +192,24 @@ def summable(samples: np.ndarray) -> np.ndarray:
 def as_samples(estimator: Any, raw: Any, first: bool, least: int) -> np.ndarray:
     """Return samples of one recording, (n_samples, n_channels)."""
     _check_mask(raw)
-    samples: np.ndarray = validate_data(
-        estimator, raw, reset=first, dtype=np.float64, ensure_min_samples=least, ensure_all_finite=False
-    )
-    return _finite(samples)
+    check = partial(validate_data, estimator, reset=first, ensure_min_samples=least, **CHECKS)
+    return _finite(_in_double(lambda array: check(X=array), raw, estimator.takes_complex))
+
+
+def _in_double(check: Callable[[Any], np.ndarray], raw: Any, allow_complex: bool) -> np.ndarray:
+    """Return an array that was checked, in double precision; checks are for real arrays, and refuse complex ones."""
+    if not allow_complex or not _is_complex(raw):
+        return check(raw)
+    entries = np.asarray(raw)
+    return check(entries.real) + 1j * check(entries.imag)
+
+
+def _is_complex(raw: Any) -> bool:
+    """Return whether an array, or the first row of nested lists, has complex numbers."""
+    if isinstance(raw, list | tuple):
+        return any(isinstance(number, complex) for number in (raw[0] if raw and _n_axes(raw) == 2 else raw))
+    known = getattr(getattr(raw, "dtype", None), "kind", None)
+    return (np.asarray(raw).dtype.kind if known is None else known) == "c"
 
 
 def _finite(samples: np.ndarray) -> np.ndarray:
@@ -242,7 +259,7 @@ class Whitening:
         By default channels are first divided by their standard deviations: their units may differ by large factors, as
         those of electric and magnetic sensors do, and all components together span the same space in any unit.
         """
-        sizes = np.sqrt(np.maximum(np.diag(covariance), 0))
+        sizes = np.sqrt(np.maximum(np.diag(covariance).real, 0))
         varying = sizes > np.maximum(ROUNDING * np.max(sizes), 64 * np.finfo(float).eps * np.abs(mean))
         if not np.any(varying):
             raise UndeterminedError(
@@ -257,13 +274,13 @@ class Whitening:
             raise UndeterminedError(f"n_components must be at most {rank}, the number of {limit}; got {k}")
         k = rank if k is None else k
         vectors, roots = vectors[:, :k], np.sqrt(values[:k])
-        vectors = vectors * largest_signs(vectors)
-        return cls(mean, (vectors / roots).T / units, (vectors * roots) * units[:, None], n)
+        vectors = vectors * conjugate(largest_signs(vectors))
+        return cls(mean, adjoint(vectors / roots) / units, (vectors * roots) * units[:, None], n)
 
     def of_products(self, products: np.ndarray) -> np.ndarray:
-        """Return symmetric products of channels, (n, d, d), as products of components, (n, k, k), exactly symmetric."""
-        inside = self.rows @ products @ self.rows.T
-        return (inside + inside.transpose(0, 2, 1)) / 2
+        """Return Hermitian products of channels, (n, d, d), as products of components, (n, k, k), exactly Hermitian."""
+        inside = self.rows @ products @ adjoint(self.rows)
+        return np.asarray(inside + adjoint(inside)) / 2
 
 
 class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
@@ -271,6 +288,7 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
     former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter"}
+    takes_complex: ClassVar[bool] = False
 
     def __init__(
         self, n_components: int | None, *, max_iter: int, diagonalizer: Diagonalizer | None, random_state: Any
@@ -306,7 +324,7 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         check_orientation(data)
         recordings = as_recordings(self, data, first=True)
         mean, centered = recordings.centered()
-        covariance = sum(array.T @ array for array in centered.arrays) / centered.n_samples
+        covariance = sum(array.T @ conjugate(array) for array in centered.arrays) / centered.n_samples
         whitening = Whitening.of(mean, covariance, self.n_components, centered.n_samples)
         whitened = Recordings([array @ whitening.rows.T for array in centered.arrays], centered.form)
         return self._keep(self._separated(whitened), whitening)
@@ -327,16 +345,16 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     def _keep(self, separation: Separation, whitening: Whitening) -> tuple[Warning, ...]:
         """Set learned attributes, sources sorted by the variance they explain, and return the warnings."""
         mixing = whitening.columns @ np.linalg.inv(separation.unmixing)
-        strength = np.sum(mixing**2, axis=0)
+        strength = np.sum(squared_magnitudes(mixing), axis=0)
         order = np.argsort(-strength, kind="stable")
         signs = largest_signs(mixing[:, order])
         variances = separation.variances[np.ix_(order, order)]
         self.mean_, self.whitening_ = whitening.mean, whitening.rows
-        self.mixing_ = mixing[:, order] * signs
+        self.mixing_ = mixing[:, order] * conjugate(signs)
         self.components_ = (separation.unmixing @ whitening.rows)[order] * signs[:, None]
         self.explained_variance_ = strength[order]
         self.n_components_ = order.size
-        self.mixing_standard_errors_ = np.sqrt(self.mixing_**2 @ variances)
+        self.mixing_standard_errors_ = np.sqrt(squared_magnitudes(self.mixing_) @ variances)
         self.unresolved_ = _unresolved(variances, separation.resolved[np.ix_(order, order)])
         self.converged_, self.n_iter_ = separation.converged, separation.n_steps
         for name, values in separation.attributes.items():
@@ -414,7 +432,9 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         check_is_fitted(self)
         if isinstance(X, list | tuple) and X and all(getattr(array, "ndim", 0) == 2 for array in X):
             return [self.inverse_transform(array) for array in X]
-        sources = check_array(X, allow_nd=True, dtype=np.float64, input_name="X")
+        sources = _in_double(
+            partial(check_array, allow_nd=True, dtype=np.float64, input_name="X"), X, self.takes_complex
+        )
         axis = 1 if sources.ndim == 2 else -2
         if sources.ndim not in (2, 3) or sources.shape[axis] != self.n_components_:
             raise ValueError(

@@ -5,7 +5,9 @@ uncorrelated with all other sources :math:`s_j`. If sources are still mixed by I
 
 .. math:: y_{ij} = E[z_i s_j] = H_{ij} R_{ij} + H_{ji} R_{ii},
 
-two equations for each pair. Sampling errors of y are errors of the mixing: the estimate is A (I + G) with
+two equations for each pair. If sources are complex, :math:`y_{ij} = E[z_i \bar s_j]`, and :math:`\bar H_{ji}` stands in
+place of :math:`H_{ji}`; scores are then filtered sources with a real response. Sampling errors of y are errors of the
+mixing: the estimate is A (I + G) with
 
 .. math:: G_{ij} = \alpha_{ij} \overline{z_i s_j} + \beta_{ij} \overline{s_i z_j} + \gamma_{ij} \overline{s_i s_j}.
 
@@ -28,7 +30,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import fft
 
-from codiag._arrays import few_threads
+from codiag._arrays import adjoint, few_threads, squared_magnitudes
 
 PADDING = 1024
 """Number of zeros after a recording before its transform, so that its end and its start are not correlated."""
@@ -87,7 +89,7 @@ def score_coefficients(ratios: np.ndarray) -> Coefficients:
 def score_step(correlations: np.ndarray, ratios: np.ndarray, chosen: Any = True, longest: float = 0.5) -> np.ndarray:
     r"""Return H from :math:`y_{ij}` and :math:`R_{ij}` for chosen pairs, scaled to entries of at most `longest`."""
     alpha, beta, _ = score_coefficients(ratios)
-    step = np.where(chosen, alpha * correlations + beta * correlations.T, 0)
+    step = np.where(chosen, alpha * correlations + beta * adjoint(correlations), 0)
     size = float(np.max(np.abs(step), initial=0.0))
     return step if size <= longest else step * (longest / size)
 
@@ -126,10 +128,9 @@ def _summed_variances(segment: Segment, coefficients: Coefficients) -> np.ndarra
     """Return the variances of sums over one segment."""
     sources, cross, scores, n, length = segment
     alpha, beta, gamma = coefficients
-    twice = np.full((sources.shape[0], 1), 2.0)  # positive and negative frequencies
-    twice[0] = 1.0
-    if length % 2 == 0:
-        twice[-1] = 1.0
+    twice = np.full((sources.shape[0], 1), 1.0)
+    if sources.shape[0] < length:  # positive frequencies stand for negative ones, too
+        twice[1 : (length + 1) // 2] = 2.0
     weighted, real = sources * twice, np.ascontiguousarray(cross.real)
     scored, mixed = scores.T @ weighted, real.T @ (real * twice)
     if np.iscomplexobj(cross):
@@ -147,7 +148,8 @@ def transformed(samples: np.ndarray) -> tuple[np.ndarray, int]:
     """Return the Fourier transform of samples, (n, k), and its length, with zeros appended against wrapping around."""
     n = samples.shape[0]
     length = fft.next_fast_len(n + min(n, PADDING), real=True)
-    return fft.rfft(samples, n=length, axis=0), length
+    transform = fft.fft if np.iscomplexobj(samples) else fft.rfft
+    return transform(samples, n=length, axis=0), length
 
 
 def scale_variances(recordings: list[np.ndarray]) -> np.ndarray:
@@ -160,7 +162,7 @@ def scale_variances(recordings: list[np.ndarray]) -> np.ndarray:
     for sources in recordings:
         width = max(1, int(np.sqrt(len(sources))))
         batches = sources[: len(sources) // width * width].reshape(-1, width, total.size)
-        means = np.einsum("bwk,bwk->bk", batches, batches) / width
+        means = np.einsum("bwk,bwk->bk", batches, batches.conj()).real / width
         pairs = (means[: len(means) // 2 * 2 : 2] + means[1::2]) / 2
         narrow, wide = (_batch_variances(x, size, means) for x, size in ((means, width), (pairs, 2 * width)))
         total += np.maximum(2 * wide - narrow, wide) * len(sources)
@@ -179,21 +181,23 @@ def inverse_spectra(autocovariances: np.ndarray, floor: float) -> np.ndarray:
     r"""Return rows g with :math:`1 / f(\omega) = \sum_l g_l \cos(l \omega)`, f the spectra of autoregressions.
 
     They have the given autocovariances, (k, n_lags), with white noise of variance `floor` added. Predictors are
-    computed by Levinson's recursion for all sources together.
+    computed by Levinson's recursion for all sources together. If autocovariances are complex, g is, and
+    :math:`1 / f(\omega) = \mathrm{Re} \sum_l g_l e^{-i l \omega}`.
     """
-    scale = autocovariances[:, :1]
+    scale = autocovariances[:, :1].real
     values = autocovariances / scale
     values[:, 0] += floor
     n_lags = values.shape[1]
-    predictors, errors = np.zeros_like(values), values[:, :1].copy()
+    predictors, errors = np.zeros_like(values), values[:, :1].real.copy()
     predictors[:, 0] = 1
     for order in range(1, n_lags):
         residuals = np.sum(predictors[:, :order] * values[:, order:0:-1], axis=1, keepdims=True)
         reflections = -residuals / errors
-        predictors[:, : order + 1] += reflections * predictors[:, order::-1]
-        errors *= 1 - reflections**2
-    power = np.abs(np.fft.rfft(predictors, n=2 * n_lags, axis=1)) ** 2
-    inverse: np.ndarray = np.fft.irfft(power, n=2 * n_lags, axis=1)[:, :n_lags] / (errors * scale)
+        predictors[:, : order + 1] += reflections * predictors[:, order::-1].conj()
+        errors *= 1 - squared_magnitudes(reflections)
+    forth, back = (np.fft.fft, np.fft.ifft) if np.iscomplexobj(values) else (np.fft.rfft, np.fft.irfft)
+    power = np.abs(forth(predictors, n=2 * n_lags, axis=1)) ** 2
+    inverse: np.ndarray = back(power, n=2 * n_lags, axis=1)[:, :n_lags] / (errors * scale)
     inverse[:, 1:] *= 2
     return inverse
 
@@ -201,8 +205,25 @@ def inverse_spectra(autocovariances: np.ndarray, floor: float) -> np.ndarray:
 def cosine_response(filters: np.ndarray, length: int) -> np.ndarray:
     r"""Return :math:`\sum_l g_l \cos(l \omega)` at the frequencies of a transform, (n_frequencies, k).
 
-    Lags beyond the length of the transform are reduced modulo the length, at which cosines are equal.
+    If coefficients are complex, return :math:`\mathrm{Re} \sum_l g_l e^{-i l \omega}` at all frequencies. Lags beyond
+    the length of the transform are reduced modulo the length, at which cosines are equal.
     """
-    padded = np.zeros((-(-filters.shape[1] // length) * length, filters.shape[0]))
+    padded = np.zeros((-(-filters.shape[1] // length) * length, filters.shape[0]), dtype=filters.dtype)
     padded[: filters.shape[1]] = filters.T
-    return np.real(np.fft.rfft(padded.reshape(-1, length, filters.shape[0]).sum(axis=0), axis=0))
+    transform = np.fft.fft if np.iscomplexobj(filters) else np.fft.rfft
+    return np.real(transform(padded.reshape(-1, length, filters.shape[0]).sum(axis=0), axis=0))
+
+
+def joined_parts(values: np.ndarray, is_complex: bool) -> np.ndarray:
+    """Return complex values (k, n_lags + 1) from their real parts, and imaginary parts from lag one on; or as is."""
+    if not is_complex:
+        return values
+    n_lags = values.shape[1] // 2
+    joined = values[:, : n_lags + 1].astype(complex)
+    joined[:, 1:] += 1j * values[:, n_lags + 1 :]
+    return joined
+
+
+def separate_parts(values: np.ndarray) -> np.ndarray:
+    """Return the inverse of `joined_parts`: real parts, then imaginary parts from lag one on, if values are complex."""
+    return np.hstack([values.real, values[:, 1:].imag]) if np.iscomplexobj(values) else values

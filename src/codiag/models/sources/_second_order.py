@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
+from codiag._arrays import adjoint
 from codiag.diagonalize import Diagonalizer, OrthogonalNewton
 from codiag.models.frame import PartialFit, as_seed
 from codiag.models.sources._base import (
@@ -51,14 +52,24 @@ class Stack:
     n: int  # number of samples
 
     @property
+    def is_complex(self) -> bool:
+        """Whether channels are complex: real parts of second moments are then followed by imaginary parts."""
+        return bool(np.iscomplexobj(self.matrices))
+
+    @property
     def n_consecutive(self) -> int:
         """Number of used indices 1, 2, ... before the first gap."""
-        gaps = np.flatnonzero(np.diff(self.used) != 1)
-        return int(gaps[0]) if gaps.size else self.used.size - 1
+        used = self.used[: (self.used.size + 1) // 2] if self.is_complex else self.used
+        gaps = np.flatnonzero(np.diff(used) != 1)
+        return int(gaps[0]) if gaps.size else used.size - 1
 
     def noise(self, diagonals: np.ndarray) -> np.ndarray:
-        """Return the variance of an autocovariance of each source: the sum of the squares of all over n (Bartlett)."""
-        variances: np.ndarray = (1 + 2 * np.sum(diagonals[1:] ** 2, axis=0)) / self.n
+        """Return the variance of an autocovariance of each source: the sum of the squares of all over n (Bartlett).
+
+        That of a complex one is divided between its real and its imaginary part.
+        """
+        n_parts = 2 if self.is_complex else 1
+        variances: np.ndarray = (1 + 2 * np.sum(diagonals[1:] ** 2, axis=0)) / (n_parts * self.n)
         return variances
 
 
@@ -187,7 +198,7 @@ class SecondOrder(PartialFit, BlindSources, Generic[S, T]):
     ) -> Separation:
         """Return the separation by an unmixing that solves the equations of given scores, with its variances."""
         unmixing, matrices = _unit(unmixing, stack.matrices)
-        own = np.einsum("lii->li", matrices)
+        own = np.einsum("lii->li", matrices).real
         sources = None
         if whitened is not None:
             sources = Recordings([array @ unmixing.T for array in whitened.arrays], whitened.form)
@@ -224,7 +235,7 @@ class SecondOrder(PartialFit, BlindSources, Generic[S, T]):
         filters = np.empty(0)
         for step in range(self.max_iter):
             unmixing, matrices = _unit(unmixing, stack.matrices)
-            own = np.einsum("lii->li", matrices)
+            own = np.einsum("lii->li", matrices).real
             filters = self._scores(own, stack) if step < N_REFITS else filters
             correlations = np.einsum("il,lij->ij", filters, matrices, optimize=True)
             shares = score_step(correlations, filters @ own, chosen)
@@ -254,8 +265,8 @@ def _at_used(own: np.ndarray, stack: Stack) -> np.ndarray:
 
 def _unit(unmixing: np.ndarray, matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the unmixing scaled so that sources have unit variance, and the matrices of the sources."""
-    rows = unmixing / np.sqrt(np.einsum("ij,jk,ik->i", unmixing, matrices[0], unmixing))[:, None]
-    return rows, rows @ matrices @ rows.T
+    rows = unmixing / np.sqrt(np.einsum("ij,jk,ik->i", unmixing, matrices[0], unmixing.conj()).real)[:, None]
+    return rows, rows @ matrices @ adjoint(rows)
 
 
 def _resolved(diagonals: np.ndarray, noise: np.ndarray) -> np.ndarray:
