@@ -438,7 +438,7 @@ class Factorization:
         return intervals(self, level)
 
     def bootstrap(
-        self, mode: int = 0, n: int = 200, *, seed: Seed = None, n_jobs: int | None = None, progress: bool = False
+        self, mode: int = 0, n: int = 200, *, seed: Seed = None, n_jobs: int | None = None, progress: bool | None = None
     ) -> Bootstrap:
         """Draw samples along a mode with replacement, and refit, to see how far the other modes depend on the samples.
 
@@ -455,9 +455,9 @@ class Factorization:
             The same seed gives the same answer.
         n_jobs : int, optional
             Number of processes, -1 for as many as there are cores.
-        progress : bool
+        progress : bool, optional
             Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
-            seconds.
+            seconds. By default, one appears after ten, and never where the standard error is no terminal.
 
         Returns
         -------
@@ -481,7 +481,7 @@ class Factorization:
 
         return bootstrap(self, mode, n, seed, n_jobs, progress=progress)
 
-    def jackknife(self, mode: int = 0, *, n_jobs: int | None = None, progress: bool = False) -> Bootstrap:
+    def jackknife(self, mode: int = 0, *, n_jobs: int | None = None, progress: bool | None = None) -> Bootstrap:
         """Leave out each sample along a mode in turn, and refit: as many refits as there are samples.
 
         Parameters
@@ -490,9 +490,9 @@ class Factorization:
             The mode of the samples.
         n_jobs : int, optional
             Number of processes, -1 for as many as there are cores.
-        progress : bool
+        progress : bool, optional
             Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
-            seconds.
+            seconds. By default, one appears after ten, and never where the standard error is no terminal.
 
         Returns
         -------
