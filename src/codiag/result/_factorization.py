@@ -80,6 +80,8 @@ class Factorization:
         squares, this and `problem` are the weighted least squares around the fit.
     goodness : Deviance, optional
         Of a loss other than least squares: the loss, with numbers that were estimated, and the deviance.
+    stated : Problem, optional
+        Under a loss, the problem that was solved, if its tensor is kept; `data` has its least squares around the fit.
 
     See Also
     --------
@@ -111,6 +113,7 @@ class Factorization:
     labels: Labels | None = None
     data: Problem | None = None
     goodness: Deviance | None = None
+    stated: Problem | None = None
 
     def __post_init__(self) -> None:
         if self.symmetric is not False:
@@ -529,7 +532,7 @@ class Factorization:
         >>> codiag.factorize(tensor, 2, seed=0).without_data().data is None
         True
         """
-        bare = replace(self, data=None)
+        bare = replace(self, data=None, stated=None)
         vars(bare).update({name: value for name, value in vars(self).items() if name not in vars(bare)})
         vars(bare).update(scatter=self.scatter, residual_replication=self.residual_replication)
         return bare
