@@ -194,6 +194,7 @@ def test_what_a_component_of_sparse_counts_is_worth_is_its_deviance(seed):
     rise = lower.deviance - fit.deviance
     assert min(deviance_without(fit, i) for i in range(2)) == pytest.approx(rise, rel=1e-3)
     assert fit.diagnose().superfluous == ()
+    assert "multiplies" not in str(fit.diagnose())  # errors of an entry of typical variance: there is none
     assert higher.diagnose().superfluous
     assert "try rank 2" in str(higher.diagnose())
     assert math.isnan(deviance_without(fit.without_data(), 0))

@@ -67,7 +67,10 @@ def reason_for(
         return "there are too many unknowns"
     if any(fit.sensitivity.undetermined) and math.isinf(error):
         return f"too few entries were observed of {named_rows(fit, fit.sensitivity.undetermined)}"
-    if inflation(fit, i, weights) < SMALL:
+    if fit.goodness is not None and likeness[twin] <= ALIKE:  # no entry has a typical variance
+        ratio = weights[i] / max(float(fit.weight_standard_errors[i]), 1e-300)
+        return f"there is little data for its entries; its weight {weights[i]:.3g} is {ratio:.2g} standard errors"
+    if fit.goodness is None and inflation(fit, i, weights) < SMALL:
         return f"its weight {weights[i]:.3g} is small beside the noise {fit.noise:.3g} in the entries"
     if likeness[twin] > ALIKE:
         return f"it is like component {twin}, the product of cosines is {cosines[i, twin]:.2f}"
@@ -150,9 +153,11 @@ def advice_on(
     if in_doubt(fit):
         is_over = any("out of budget" in stage.name for stage in fit.stages)
         option = "effort=..." if is_over else "max_starts=..."
+        # Starts of sparse counts disagree at ranks that predict best, too.
+        fewer = "" if fit.goodness is not None and not superfluous else f"; {lower}, which may have fewer"
         sentences.append(
             "Starts ended at several minima, and too few at the lowest of them: there may be a lower one. Another "
-            f"seed or method=Auto({option}) searches on; {lower}, which may have fewer."
+            f"seed or method=Auto({option}) searches on{fewer}."
         )
     if not fit.converged:
         sentences.append("The fit did not converge: another seed or a lower rank may tell more.")
