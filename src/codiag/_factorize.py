@@ -27,7 +27,7 @@ def factorize(
     constraints: ConstraintsLike = None,
     observed: Array | None = None,
     seed: Seed = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Factorization:
     r"""Write a tensor as a sum of components, :math:`T \approx \sum_i w_i\, a_i \otimes b_i \otimes c_i`.
 
@@ -64,8 +64,9 @@ def factorize(
         Which entries were observed, or non-negative weights for them. By default all entries count equally.
     seed : int or numpy.random.Generator, optional
         The same seed gives the same answer, on every device.
-    progress : bool
+    progress : bool, optional
         Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two seconds.
+        By default, one appears after ten seconds, and never where the standard error is no terminal.
 
     Returns
     -------

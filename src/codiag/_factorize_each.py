@@ -76,7 +76,7 @@ def factorize_each(
     observed: Array | Sequence[Array] | None = None,
     seed: Seed = None,
     n_jobs: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> list[Factorization]:
     """Factorize each of many tensors: what a loop over `factorize` gives, with one warning and on all cores.
 
@@ -102,8 +102,9 @@ def factorize_each(
     n_jobs : int, optional
         Number of processes, -1 for as many as there are cores. By default one, or what a ``joblib.parallel_config``
         around the call says. Small tensors are fitted on one thread of linear algebra each; see `factorize`.
-    progress : bool
+    progress : bool, optional
         Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two seconds.
+        By default, one appears after ten seconds, and never where the standard error is no terminal.
 
     Returns
     -------

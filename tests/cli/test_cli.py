@@ -203,7 +203,7 @@ def test_progress_stays_off_pipes(tensor_file):
         (["label", "tensor.csv", "--figure", "-"], "--figure must be a file"),
         (
             ["topics", "tensor.xls", "--topics", "2"],
-            "the path must be a folder, or a file that ends in one of .npz, .txt, .csv, .tsv, .parquet, .xlsx",
+            "the path must be a folder, or a file that ends in one of .npy, .npz, .txt, .csv, .tsv, .parquet, .xlsx",
         ),
         (["topics", "tensor.csv", "--topics", "2"], "--text must name the column of tensor.csv that holds"),
         (["topics", "folder", "--topics", "2"], "a folder with .txt files in it"),
@@ -219,8 +219,13 @@ def test_progress_stays_off_pipes(tensor_file):
         (["topics", "missing.npz", "--topics", "2"], "does not exist"),
         (
             ["topics", "other.npz", "--topics", "2"],
-            "other.npz must hold the array counts, or doc, word and count; it holds a",
+            "other.npz must hold a matrix of counts, documents x words; it has shape (3,)",
         ),
+        (
+            ["topics", "two.npz", "--topics", "2"],
+            "two.npz must hold the array counts, or doc, word and count, or one matrix alone; it holds a, b",
+        ),
+        (["topics", "tensor.npy", "--topics", "2"], "tensor.npy must hold a matrix of counts, documents x words"),
         (["factorize", "tensor.npy", "--rank", "3", "--variable", "X"], "leave --variable out"),
         (["label", "missing.csv"], "missing.csv does not exist"),
         (

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
-from codiag.drop_in import CP, parafac
+from codiag.drop_in import CP, ELSEWHERE, parafac
 from codiag.synthetic import noisy_tensor
 
 PROBLEM = noisy_tensor((6, 7, 8), 3, noise=1e-3, seed=0)
@@ -405,3 +405,15 @@ def test_the_start_of_a_complex_array_is_complex():
     leading = [np.linalg.svd(np.moveaxis(tensor, mode, 0).reshape(5, -1))[0][:, :2] for mode in range(3)]
     for found, expected in zip(start, leading, strict=True):
         assert np.linalg.norm(expected - found @ np.linalg.lstsq(found, expected, rcond=None)[0]) < 1e-10
+
+
+def test_what_is_not_offered_is_said_with_what_is():
+    with pytest.raises(ImportError, match=r"does not offer tucker, which tensorly\.decomposition has; it offers CP, "):
+        from codiag.drop_in import tucker  # noqa: F401
+    assert not hasattr(codiag.drop_in, "nonsense")
+
+
+def test_names_of_other_libraries_that_are_not_offered_are_theirs():
+    library = pytest.importorskip("tensorly.decomposition", reason="TensorLy is not installed")
+    assert all(hasattr(library, name) for name in ELSEWHERE["tensorly.decomposition"])
+    assert not set(ELSEWHERE["tensorly.decomposition"]) & set(codiag.drop_in.__all__)

@@ -308,6 +308,19 @@ def test_estimators_and_transform_know_them():
         fit.transform(new.rename(day="night"))
 
 
+def test_a_model_returns_the_labels_of_samples_as_a_fit_does():
+    new = FORMS["xarray"]()
+    model = CP(2, random_state=0).fit(new)
+    for given in (new[1:3], new.transpose("wave", "person", "day")):
+        found = model.transform(given)
+        assert found.dims == ("person", "component")
+        assert found.identical(model.factorization_.transform(given))
+    assert isinstance(model.transform(entries()), np.ndarray)
+    assert isinstance(CP(2, random_state=0).fit(entries()).transform(new), type(new))
+    pytest.importorskip("pandas")
+    assert model.set_output(transform="pandas").transform(new).index.tolist() == new.person.values.tolist()
+
+
 def backwards(form):
     """Return the data in another order: the columns of a table or the modes of an array, which have names."""
     whole = FORMS[form]()

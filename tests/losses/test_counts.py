@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from codiag.losses import NegativeBinomial, Poisson
 from codiag.problem import interior
 from codiag.synthetic import count_events
 from codiag.tensors import FactoredTensor, SparseTensor
+from codiag.theory import deviance_without
 
 SHAPE = (130, 130, 130)  # more than two million entries: its zeros are not visited
 
@@ -179,3 +182,19 @@ def test_components_far_above_their_standard_errors_are_not_superfluous():
     fit = codiag.factorize(counts.astype(float), 3, loss="poisson", seed=0)
     assert codiag.factor_error(fit, factors) < 0.05
     assert set(fit.diagnose().superfluous) <= {0}  # 17 standard errors; the others have 19 and 22
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_what_a_component_of_sparse_counts_is_worth_is_its_deviance(seed):
+    """Most cells have no event: the curvature at the fit says little about the fit without a component."""
+    rng = np.random.default_rng(seed)
+    model = np.einsum("ir,jr,kr->ijk", *[rng.gamma(0.5, size=(size, 2)) for size in (18, 20, 22)])
+    counts = rng.poisson(model * 0.08 / model.mean()).astype(float)
+    lower, fit, higher = (codiag.factorize(counts, rank, loss="poisson", seed=0) for rank in (1, 2, 3))
+    rise = lower.deviance - fit.deviance
+    assert min(deviance_without(fit, i) for i in range(2)) == pytest.approx(rise, rel=1e-3)
+    assert fit.diagnose().superfluous == ()
+    assert "multiplies" not in str(fit.diagnose())  # errors of an entry of typical variance: there is none
+    assert higher.diagnose().superfluous
+    assert "try rank 2" in str(higher.diagnose())
+    assert math.isnan(deviance_without(fit.without_data(), 0))

@@ -7,8 +7,10 @@ import pytest
 
 import codiag
 from cases import LOSSES
+from codiag.least_squares import Scoring
 from codiag.losses import Bernoulli, Huber, NegativeBinomial, Poisson
 from codiag.models import CP
+from codiag.search import extended
 from codiag.tensors import FactoredTensor
 
 SHAPE = (19, 18, 17)
@@ -105,6 +107,30 @@ def test_the_rank_of_counts():
     assert "predicts entries that were left out" in choice.reason
     assert choice.fit.loss is not None
     assert codiag.factorize(counts, "auto", loss="poisson", seed=0).rank == 3
+
+
+def test_ranks_of_counts_start_from_each_other_and_end_soon_beyond_the_best():
+    case = LOSSES["poisson"]
+    choice = codiag.choose_rank(case.tensor(case.factors((15, 16, 17), 2)), range(1, 8), loss="poisson", seed=0)
+    assert choice.rank == 2
+    assert choice.fit.converged
+    assert max(choice.fits) == 4  # two ranks predict worse
+    assert sum(stage.sweeps for stage in choice.fits[4].stages) <= 4
+    errors = choice.table["relative_error"]
+    assert np.all(np.diff(errors) < 0)  # a rank that starts from the one below fits better
+
+
+@BUT_GAUSSIAN
+def test_components_are_joined_by_one_along_which_the_loss_falls(case):
+    tensor = case.tensor(case.factors(SHAPE, 3))
+    fit = codiag.factorize(tensor, 2, loss=case.loss, seed=0)
+    problem = codiag.Problem(tensor, 3, loss=fit.loss)
+    joined = extended(problem, fit.tensor)
+    assert joined.rank == 3
+    lengths = np.array([0, 1e-3, 1.0])
+    parts = [joined.changed(lambda factor, _: factor, joined.weights * np.array([1, 1, length])) for length in lengths]
+    values = [Scoring(problem).distance(part) for part in parts]
+    assert values[2] < values[1] < values[0]
 
 
 def test_the_model_of_scikit_learn_takes_a_loss():

@@ -500,3 +500,26 @@ def test_components_of_neurons_are_bars_and_rows_say_what_they_are():
     assert [axis.get_ylabel() for axis in figure.axes[::3]] == [
         f"component {row}\nweight {weight:.3g}" for row, weight in enumerate(fit.weights)
     ]
+
+
+def test_bars_that_are_not_known_are_crosses_and_not_zeros(fit):
+    factors = [factor.copy() for factor in fit.factors]
+    factors[0][2] = np.nan  # a town; dates are lines
+    holed = replace(fit, factors=tuple(factors))
+    figure = plotting.components(holed, bands=False)
+    assert "a cross or a gap is not known" in figure.get_suptitle()
+    bars = [axis for axis in figure.axes if axis.patches]
+    crosses = [line for axis in bars for line in axis.lines if line.get_marker() == "x"]
+    assert_array_equal([line.get_xdata() for line in crosses], [[2]] * len(crosses))
+    assert len(crosses) == fit.rank
+    assert "not known" not in plotting.components(fit).get_suptitle()
+
+
+@pytest.mark.parametrize("spatial", [None, (1, 2)])
+def test_of_complex_factors_magnitudes_are_drawn_and_named(spatial):
+    rng = np.random.default_rng(0)
+    factors = [rng.standard_normal((size, 2)) + 1j * rng.standard_normal((size, 2)) for size in (6, 5, 4)]
+    fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", *factors), 2, seed=0)
+    figure = plotting.components(fit, spatial=spatial)
+    assert figure.get_suptitle() == "2 components, with their weights: magnitudes of complex entries"
+    figure.savefig(BytesIO(), format="svg")

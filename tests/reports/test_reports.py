@@ -8,6 +8,7 @@ import inspect
 import re
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -431,3 +432,15 @@ def test_mistakes_end_before_any_work(files, monkeypatch):
     assert lost.exit_code == 2
     assert "pip install 'codiag[plot]'" in lost.output
     assert not (files / "report.html").exists()
+
+
+@pytest.mark.parametrize("name", ["report.html", Path("report.html")])
+def test_a_path_in_the_place_of_data_is_explained(name):
+    fit = codiag.factorize(noisy_tensor((6, 7, 8), 2, noise=0.01, seed=0).tensor, 2, seed=0)
+    with pytest.raises(TypeError, match=r"tensor must be data.*'report.html'.*factorization_report\(fit, tensor, path"):
+        factorization_report(fit, name)
+    model = LatentDirichlet(2, random_state=0)
+    with pytest.raises(TypeError, match="counts must be data"):
+        topics_report(model, name, list("abcdefghi"))
+    with pytest.raises(TypeError, match="vocabulary must be data"):
+        topics_report(model, np.ones((3, 9)), name)

@@ -154,6 +154,13 @@ def test_everything_public_is_there():
         assert all(hasattr(member, inner) for inner in getattr(member, "__all__", ()))
 
 
+def test_packages_list_what_is_public_alone():
+    for name in ("reports", "theory", "models", "drop_in", "tensors", "synthetic"):
+        package = getattr(codiag, name)
+        listed = {each for each in dir(package) if not inspect.ismodule(getattr(package, each))}
+        assert listed == set(package.__all__)
+
+
 @pytest.mark.skipif(not GUIDE.exists(), reason="the guide for contributors is not part of this distribution")
 class TestRooms:
     """What CONTRIBUTING.md says of rooms."""

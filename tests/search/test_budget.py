@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 import time
 
 import numpy as np
@@ -200,13 +201,60 @@ def test_progress_is_shown_if_it_takes_long(monkeypatch, capsys):
     assert "choosing the rank" in capsys.readouterr().err
     codiag.factorize_each([misfit((4, 5, 6))] * 2, 1, seed=0, progress=True)
     assert "factorizing tensors" in capsys.readouterr().err
-    codiag.factorize(misfit(), 2, seed=0)
+    codiag.factorize(misfit(), 2, seed=0, progress=False)
     assert capsys.readouterr().err == ""
     assert logging.getLogger("codiag").level == level
 
 
+@pytest.mark.parametrize(("is_terminal", "words"), [(True, "factorizing"), (False, "")])
+def test_what_lasts_shows_progress_by_itself_on_a_terminal(monkeypatch, capsys, is_terminal, words):
+    from rich.console import Console
+
+    monkeypatch.setattr("codiag._progress._bar.SILENCE", 0.0)
+    monkeypatch.setattr(Console, "is_terminal", property(lambda _: True))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
+    codiag.factorize(misfit(), 2, seed=0)
+    assert words in capsys.readouterr().err
+    codiag.factorize(misfit(), 2, seed=0, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bar_appears_while_the_work_goes_on_and_says_since_when(monkeypatch):
+    from rich.progress import Progress
+
+    from codiag._progress import progress_if
+
+    seen: list[float] = []
+    monkeypatch.setattr("codiag._progress._bar.PATIENCE", 0.01)
+    monkeypatch.setattr("rich.console.Console.is_terminal", property(lambda _: True))
+    plain = Progress.start
+    monkeypatch.setattr(Progress, "start", lambda self: (plain(self), seen.append(self.tasks[0].elapsed))[0])
+    with progress_if(True, "waiting"):
+        assert seen == []
+        deadline = time.monotonic() + 10
+        while not seen and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert len(seen) == 1
+        assert seen[0] >= 0.01
+
+
+@pytest.mark.parametrize("loss", [None, "poisson"])
+def test_progress_says_which_rank_is_fitted(monkeypatch, loss):
+    from rich.progress import Progress
+
+    told: list[str] = []
+    monkeypatch.setattr("codiag._progress._bar.PATIENCE", 0.0)
+    plain = Progress.update
+    monkeypatch.setattr(
+        Progress, "update", lambda self, *ids, **new: (told.append(new.get("place", "")), plain(self, *ids, **new))
+    )
+    counts = np.random.default_rng(0).poisson(1.0, (6, 7, 8)).astype(float)
+    codiag.choose_rank(counts, [1, 2], loss=loss, seed=0, progress=True)
+    assert [place for place in dict.fromkeys(told) if place.endswith("of 2")] == ["rank 1 of 2", "rank 2 of 2"]
+
+
 def test_progress_is_yes_or_no():
-    with pytest.raises(TypeError, match="progress must be True or False; got 'bar'"):
+    with pytest.raises(TypeError, match="progress must be True, False or None; got 'bar'"):
         codiag.factorize(misfit(), 2, seed=0, progress="bar")
 
 

@@ -164,3 +164,13 @@ def test_text_files_that_are_no_tables(tmp_path, text, words):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(ValueError, match=words):
         read_frame(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("name", ["one.npz", "one.npy"])
+def test_a_matrix_alone_is_a_corpus(tmp_path, name):
+    counts = np.random.default_rng(0).poisson(2.0, (6, 4))
+    (np.save if name.endswith(".npy") else lambda path, array: np.savez(path, table=array))(tmp_path / name, counts)
+    corpus = read_corpus(tmp_path / name)
+    np.testing.assert_array_equal(corpus.counts.toarray(), counts)
+    assert corpus.vocabulary.tolist() == ["word0", "word1", "word2", "word3"]
+    assert corpus.documents.tolist() == [1, 2, 3, 4, 5, 6]

@@ -13,6 +13,7 @@ from codiag.least_squares import LeastSquares, noise_excess
 from codiag.methods import NLS
 from codiag.synthetic import noisy_tensor, unit_factor
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
+from codiag.theory import inflation
 from reference.alternating import relative_error
 
 
@@ -197,3 +198,47 @@ class TestConverged:
                     tensor, 3, method=NLS(init=(None, start), max_sweeps=max_sweeps, max_replacements=0), seed=0
                 )
             assert fit.relative_error < 0.9 * relative_error(tensor, start)
+
+
+class TestAdvice:
+    def test_other_components_multiply_errors_unless_they_are_orthogonal(self):
+        """Two components of cosine c in every mode: errors of the least determined direction grow by 1 / (1 - c^2)."""
+        rng, found = np.random.default_rng(0), []
+        for cosine in (0.0, 0.7):
+            turn = np.linalg.cholesky((1 - cosine) * np.eye(2) + cosine).T
+            factors = [np.linalg.qr(rng.standard_normal((size, 2)))[0] @ turn for size in (14, 15, 16)]
+            tensor = 4 * np.einsum("ir,jr,kr->ijk", *factors) + 0.02 * rng.standard_normal((14, 15, 16))
+            fit = codiag.factorize(tensor, 2, seed=0)
+            found.append(inflation(fit, 0, fit.weights))
+        assert found[0] == pytest.approx(1, abs=0.1)
+        assert 1.1 < found[1] < 1 / (1 - 0.7**2)
+
+    def test_components_with_one_reason_share_a_line(self):
+        tensor = np.random.default_rng(0).standard_normal((9, 10, 11))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            diagnosis = codiag.factorize(tensor, 3, seed=0).diagnose()
+        reason = "removing it"
+        told = replace(diagnosis, verdicts=("not", "well", "not"), reasons=(reason, "", reason), advice=())
+        assert str(told).splitlines()[1].startswith("Components 0 and 2 are not determined (standard errors up to ")
+        assert str(told).splitlines()[1].endswith("removing any one of them.")
+
+    @pytest.mark.parametrize(("offset", "is_said"), [(0.0, False), (-2.0, True), (2.0, False)])
+    def test_entries_below_zero_that_nonnegative_factors_cannot_explain_are_named(self, offset, is_said):
+        rng = np.random.default_rng(0)
+        factors = [rng.gamma(2.0, size=(size, 2)) for size in (9, 10, 11)]
+        tensor = 0.1 * np.einsum("ir,jr,kr->ijk", *factors) + offset + rng.standard_normal((9, 10, 11))
+        fit = codiag.factorize(tensor, 2, constraints="nonnegative", seed=0)
+        assert ("Entries below zero" in str(fit.diagnose())) == is_said
+        if is_said:
+            assert "leave constraints out" in str(fit.diagnose())
+            assert "a component is missing" not in str(fit.diagnose())
+            assert "Entries below zero" not in str(codiag.factorize(tensor, 2, seed=0).diagnose())
+
+    def test_slices_of_zeros_are_named_unless_they_are_missing(self):
+        tensor = noisy_tensor((9, 10, 11), 2, noise=0.1, seed=0).tensor
+        tensor[3] = 0
+        found = str(codiag.factorize(tensor, 2, seed=0).diagnose())
+        assert "All entries are zero at mode 0, row 3: if they were not measured, mark them as missing" in found
+        tensor[3] = np.nan
+        assert "zero" not in str(codiag.factorize(tensor, 2, seed=0).diagnose())

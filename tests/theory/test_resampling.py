@@ -74,3 +74,28 @@ def test_bands_are_those_of_the_refits():
     pytest.importorskip("matplotlib")
     _, fit = fitted()
     assert len(fit.bootstrap(n=5, seed=0).plot().axes) == len(fit.plot().axes)
+
+
+@pytest.mark.parametrize("kind", ["bootstrap", "jackknife"])
+def test_resamples_are_shown_as_standard_errors_of_components(kind):
+    _, fit = fitted()
+    found = fit.bootstrap(n=20, seed=0) if kind == "bootstrap" else fit.jackknife()
+    title, heading, *rows = str(found).splitlines()
+    assert title.startswith("Bootstrap: 20 refits of 20 samples of mode 0" if kind == "bootstrap" else "Jackknife: 20")
+    assert heading.split() == ["component", "weight", "+-", "mode", "1", "mode", "2"]
+    errors = found.entry_standard_errors
+    for component, row in enumerate(rows):
+        shown = [float(cell) for cell in row.split()]
+        columns = [np.linalg.norm(errors[mode][:, component]) for mode in (1, 2)]
+        expected = [component, fit.weights[component], found.weight_standard_errors[component], *columns]
+        np.testing.assert_allclose(shown, expected, rtol=0.06)
+    assert found._repr_html_().count("<tr>") == 3
+    assert repr(found) == str(found)
+
+
+def test_no_result_is_shown_as_all_of_its_numbers():
+    _, fit = fitted()
+    matching = codiag.match_components(fit, fit)
+    for result in (fit.bootstrap(n=3, seed=0), fit.intervals(), fit.scatter, fit.sensitivity, matching, fit.diagnose()):
+        assert "array(" not in repr(result)
+        assert len(repr(result)) < 500

@@ -24,6 +24,7 @@ from codiag._checks._names import (
     FormerAttributes,
     explains_keywords,
     former_names,
+    public_names,
     warn_of_former,
     with_new_keywords,
 )

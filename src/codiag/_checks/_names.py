@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
@@ -143,6 +143,11 @@ def former_names(
         return getattr(import_module(home), new)
 
     return resolve
+
+
+def public_names(names: Sequence[str], packages: Sequence[str] = ()) -> Callable[[], list[str]]:
+    """Return a ``__dir__`` for a package: its public names and packages, without what other parts of codiag use."""
+    return lambda: sorted([*names, *packages])
 
 
 class FormerAttributes:

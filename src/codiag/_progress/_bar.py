@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from codiag._text import visible
@@ -18,19 +19,53 @@ if TYPE_CHECKING:
 READS = 4
 """Passes over a large tensor that a fit takes if its components explain it; other tensors take more."""
 
-PATIENCE = 2.0
-"""Seconds before a bar appears in Python."""
+PATIENCE, SILENCE = 2.0, 10.0
+"""Seconds before a bar appears in Python: where it is wanted, and where nobody has said anything."""
 
-
-def progress_if(wanted: bool, message: str) -> AbstractContextManager[object]:
-    """Show progress on the standard error if that is wanted, once it has taken two seconds."""
-    if not isinstance(wanted, bool):
-        raise TypeError(f"progress must be True or False; got {wanted!r}")
-    return progress_bar(message, delay=PATIENCE) if wanted else nullcontext()
+_unasked = threading.Lock()
+"""Held while a bar that nobody has asked for is waiting or shown: there is one of these at a time."""
 
 
 @contextmanager
-def progress_bar(message: str, console: Console | None = None, *, delay: float = 0.0) -> Iterator[Passes]:
+def progress_if(wanted: bool | None, message: str) -> Iterator[None]:
+    """Show progress on the standard error: after two seconds if that is wanted, and after ten if it is None.
+
+    Nothing appears where the standard error is no terminal, nor a notebook. What takes a moment costs no import.
+    """
+    if wanted is not None and not isinstance(wanted, bool):
+        raise TypeError(f"progress must be True, False or None; got {wanted!r}")
+    delay = PATIENCE if wanted else SILENCE
+    is_alone = wanted is None and _is_watched() and _unasked.acquire(blocking=False)
+    try:
+        with _bar_after(delay, message) if wanted or is_alone else nullcontext():
+            yield
+    finally:
+        if is_alone:
+            _unasked.release()
+
+
+def _is_watched() -> bool:
+    """Return whether the standard error is a terminal, or this is the kernel of a notebook."""
+    return "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
+
+
+@contextmanager
+def _bar_after(delay: float, message: str) -> Iterator[None]:
+    """Show a bar from some seconds on."""
+    with ExitStack() as stack:
+        timer = threading.Timer(delay, lambda: stack.enter_context(progress_bar(message, elapsed=delay)))
+        timer.daemon = True
+        timer.start() if delay > 0 else timer.run()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            if timer.is_alive():
+                timer.join()
+
+
+@contextmanager
+def progress_bar(message: str, console: Console | None = None, *, elapsed: float = 0.0) -> Iterator[Passes]:
     """Show progress: the stages that methods log, and a bar of the passes over a large tensor.
 
     Parameters
@@ -40,8 +75,8 @@ def progress_bar(message: str, console: Console | None = None, *, delay: float =
     console : rich.console.Console, optional
         Where it is shown: by default on the standard error, and in a notebook below the cell. If that is no terminal,
         nothing is.
-    delay : float
-        Seconds before the bar appears.
+    elapsed : float
+        Seconds that it has taken already.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -50,27 +85,16 @@ def progress_bar(message: str, console: Console | None = None, *, delay: float =
     console = console or Console(stderr=True)
     detail = TextColumn("[dim]{task.fields[detail]}", table_column=Column(no_wrap=True, overflow="ellipsis"))
     doing, passes_done = TextColumn("{task.description}"), TextColumn("{task.fields[passes]}")
-    columns = (SpinnerColumn(), doing, BarColumn(24), TimeElapsedColumn(), passes_done, detail)
+    place = TextColumn("{task.fields[place]}")
+    columns = (SpinnerColumn(), doing, place, BarColumn(24), TimeElapsedColumn(), passes_done, detail)
     is_shown = console.is_terminal or console.is_jupyter
     display = Progress(*columns, console=console, transient=True, disable=not is_shown)
-    task = display.add_task(message, total=None, passes="", detail="")
+    task = display.add_task(message, total=None, place="", passes="", detail="")
+    display.tasks[0].start_time = display.get_time() - elapsed
     passes = Passes(display, task)
     handlers: dict[str, logging.Handler] = {"codiag": Stages(display, task), "codiag.reads": passes}
-    with _started(display, delay) if is_shown else nullcontext(), _attached(handlers):
+    with display if is_shown else nullcontext(), _attached(handlers):
         yield passes
-
-
-@contextmanager
-def _started(display: Progress, delay: float) -> Iterator[None]:
-    """Start a display after some seconds, and stop it."""
-    timer = threading.Timer(delay, display.start)
-    timer.daemon = True
-    timer.start() if delay > 0 else display.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        display.stop()
 
 
 @contextmanager
@@ -90,7 +114,7 @@ def _attached(handlers: dict[str, logging.Handler]) -> Iterator[None]:
 
 
 class Stages(logging.Handler):
-    """Shows beside the bar the last stage that is done."""
+    """Shows beside the bar the last stage that is done, and where in a series the work is: ``extra={"place": ...}``."""
 
     def __init__(self, display: Progress, task: Any) -> None:
         super().__init__(logging.INFO)
@@ -100,6 +124,9 @@ class Stages(logging.Handler):
         from rich.markup import escape
 
         message = record.getMessage()
+        if hasattr(record, "place"):
+            self._display.update(self._task, place=escape(visible(message)))
+            return
         self._display.update(self._task, detail=escape(visible(message.split(", objective ")[0])))
 
 
@@ -120,7 +147,7 @@ class Passes(logging.Handler):
 
     def doing(self, message: str) -> None:
         """Show what is being done."""
-        self._display.update(self._task, description=message, detail="")
+        self._display.update(self._task, description=message, place="", detail="")
 
     def emit(self, record: logging.LogRecord) -> None:
         shape, part, n_parts = (getattr(record, name) for name in ("shape", "part", "n_parts"))

@@ -1,5 +1,6 @@
 """Text files, tables, data frames and HTML: reading and writing."""
 
+from codiag._text._described import Described, described
 from codiag._text._encoding import open_text, text_of, text_start
 from codiag._text._files import (
     as_file,

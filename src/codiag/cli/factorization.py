@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 import warnings
 from contextlib import nullcontext
@@ -34,7 +35,7 @@ from codiag.cli.commands import (
 )
 from codiag.cli.files import ARRAYS, PAGES, PICTURES, TABLES
 from codiag.cli.results import fit_result, rows_of_columns
-from codiag.cli.terminal import fail, shown
+from codiag.cli.terminal import fail, in_options, shown
 
 if TYPE_CHECKING:
     from codiag.labels import Labels
@@ -45,6 +46,14 @@ SHOWN = 30
 """Components that fit on a screen."""
 STRONGEST = 2
 """Labels of a mode that are shown for each component."""
+IN_OPTIONS = {
+    r"see codiag\.choose_rank": "let --rank auto choose",
+    r"Another seed or method=Auto\([^()]*\) searches": "Another --seed searches",
+    r"loss=NegativeBinomial\(\)": "loss='negative_binomial'",
+    r"leave constraints out": "leave --nonnegative out",
+    r"constraints=\{0: 'nonnegative'\}": "--nn-modes 0",
+}
+"""What diagnoses advise in Python, as patterns, and the options that do the same."""
 HOW_TO_LOAD = "; read it with codiag.Factorization.load"
 
 
@@ -64,7 +73,7 @@ def factorize(
     missing: reading.MissingEntries = reading.Missing.NAN,
     modes: reading.Modes = None,
     value: reading.Value = None,
-    absent: reading.AbsentEntries = reading.Absent.MISSING,
+    absent: reading.AbsentEntries = None,
     loss: reading.LossName = None,
     counts: reading.Counts = False,
     max_rank: Annotated[int, typer.Option("--max-rank", min=1, help="The largest rank that auto tries.")] = 10,
@@ -176,7 +185,14 @@ def _save(path: Path, fit: Factorization) -> None:
 def about_fit(fit: Factorization) -> list[RenderableType]:
     """Return a table of weights with standard errors, one of labels if there are any, and the diagnosis in words."""
     tables = [_weight_table(fit)] if fit.labels is None else [_weight_table(fit), _label_table(fit, fit.labels)]
-    return [*tables, "\n".join(shown(line) for line in str(fit.diagnose()).splitlines())]
+    return [*tables, "\n".join(shown(advice_in_options(line)) for line in str(fit.diagnose()).splitlines())]
+
+
+def advice_in_options(sentence: str) -> str:
+    """Return a sentence of a diagnosis with options in place of what it advises in Python."""
+    for pattern, words in IN_OPTIONS.items():
+        sentence = re.sub(pattern, words, sentence)
+    return in_options(sentence, {"loss": "--loss"})
 
 
 def factor_table(fit: Factorization) -> dict[str, list[Any]]:
@@ -251,7 +267,7 @@ def compare(
     missing: reading.MissingEntries = reading.Missing.NAN,
     modes: reading.Modes = None,
     value: reading.Value = None,
-    absent: reading.AbsentEntries = reading.Absent.MISSING,
+    absent: reading.AbsentEntries = None,
     seed: Seed = 0,
     variable: reading.Variable = None,
     quiet: Quiet = False,

@@ -41,7 +41,7 @@ def topics(
         argument(
             "CORPUS",
             "A folder of .txt files, a .txt file with one document per line, a .csv, .tsv (also .gz), .parquet or "
-            ".xlsx table, or counts (.npz, documents x words); - for lines on the standard input.",
+            ".xlsx table, or counts (.npy or .npz, documents x words); - for lines on the standard input.",
         ),
     ],
     n_components: Annotated[

@@ -54,7 +54,11 @@ LossName = Annotated[
 ]
 Counts = Annotated[
     bool,
-    typer.Option("--counts", help="Entries are counts: --loss poisson. Rows of a table are events, which are counted."),
+    typer.Option(
+        "--counts",
+        help="Entries are counts: --loss poisson. Rows of a table are events, which are counted, unless it has a "
+        "column of counts.",
+    ),
 ]
 SortLabels = Annotated[
     bool,
@@ -88,7 +92,14 @@ MissingEntries = Annotated[
         "list; none = nothing, and NaN is an error.",
     ),
 ]
-AbsentEntries = Annotated[Absent, typer.Option("--absent", help="Combinations of labels that a table does not list.")]
+AbsentEntries = Annotated[
+    Absent | None,
+    typer.Option(
+        "--absent",
+        help="Combinations of labels that a table does not list: not observed, or zero. By default missing, and zero "
+        "with --counts.",
+    ),
+]
 
 
 class Read(NamedTuple):
@@ -112,7 +123,7 @@ class TensorOptions:
     missing: Missing
     modes: str | None
     value: str | None
-    absent: Absent
+    absent: Absent | None
     loss: str | None = None
     counts: bool = False
     sort_labels: bool = False
@@ -124,7 +135,7 @@ class TensorOptions:
         columns = None if self.modes is None else [name.strip() for name in self.modes.split(",")]
         source = command.source(self.path, ".tns")
         are_events = self.counts and self.value is None
-        absent = Absent.ZERO if self.counts else self.absent
+        absent = self.absent or (Absent.ZERO if self.counts else Absent.MISSING)
         loaded = read_labelled_entries(
             source,
             self.variable,
@@ -152,6 +163,8 @@ class TensorOptions:
             _refuse_missing(problem)
         if loaded.labels is not None and is_table and columns is None:
             command.note(_constant_columns(loaded.labels, shape))
+        if is_table and self.absent is None and not are_events:
+            command.note(_about_absent(loaded.tensor, absent))
         return Read(problem, data, observed, loaded.labels)
 
 
@@ -187,6 +200,26 @@ def _refuse_missing(problem: codiag.Problem) -> None:
             f"--missing none refuses tensors with missing entries, and {n_missing:,} of the {n_entries:,} entries are "
             "missing; leave it out to fit the others"
         )
+
+
+def _about_absent(tensor: Any, absent: Absent) -> str:
+    """Return a sentence about counts that a table does not list; empty if there are none, or entries are no counts."""
+    entries = tensor.values if hasattr(tensor, "coords") else tensor
+    size = math.prod(tensor.shape)
+    if absent is Absent.ZERO:
+        n_listed = int((entries != 0).sum())
+        taken, other = "zero", "If they were not observed, say --absent missing"
+    else:
+        listed = entries[entries == entries]
+        n_listed = listed.size
+        if n_listed == 0 or bool((listed < 1).any()) or bool((listed % 1 != 0).any()):
+            return ""
+        taken, other = "missing", "If nothing was counted there, say --absent zero, or --counts"
+    if n_listed == size:
+        return ""
+    return (
+        f"{size - n_listed:,} of {size:,} combinations of labels have no count in the table, and are {taken}. {other}"
+    )
 
 
 def _constant_columns(labels: Labels, shape: Sequence[int]) -> str:

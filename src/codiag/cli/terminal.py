@@ -36,6 +36,8 @@ OBJECTS = re.compile(r", (?P<last>[^,;]+),? or (?:an object of codiag\.\w+|an ar
 """Python objects at the end of a list, which no option can be."""
 CALLS = re.compile(r",? as (?:in|with) (?:[\w.]+\((?:[^()]|\([^()]*\))*\)(?:\.\w+\([^()]*\))*(?: of \w+)?|groupby)")
 """Calls of Python that a message advises, which a command line has no use for."""
+OPTIONS_OF_TABLES = {"modes": "--modes", "value": "--value", "absent": "--absent"}
+"""The options of arguments that readers of tables name."""
 SPOOLED = re.compile(r"(?:[^\s]*/)?standard input(?:\.\w+)+")
 """The file that holds the standard input."""
 
@@ -81,7 +83,7 @@ class _Notes(logging.Handler):
         self._note, self._said = note, set[str]()
 
     def emit(self, record: logging.LogRecord) -> None:
-        sentence = SPOOLED.sub("the standard input", record.getMessage())
+        sentence = in_options(record.getMessage(), OPTIONS_OF_TABLES)
         if sentence not in self._said:
             self._said.add(sentence)
             self._note(sentence)

@@ -22,6 +22,7 @@ Examples
 True
 """
 
+from codiag._checks import public_names
 from codiag.constraints._base import (
     NEARLY_SINGULAR,
     Constraint,
@@ -41,3 +42,5 @@ __all__ = ["Fixed", "NonNegative", "Orthogonal", "Ridge"]
 
 CONSTRAINTS: dict[str, Constraint] = {"nonnegative": NonNegative(), "orthogonal": Orthogonal()}
 """Constraints by name."""
+
+__dir__ = public_names(__all__)

@@ -20,7 +20,7 @@ Examples
 ['kos']
 """
 
-from codiag._checks import former_names
+from codiag._checks import former_names, public_names
 from codiag.datasets._arrays import FluorescenceData, load_eem, load_microbiome
 from codiag.datasets._crowd import CrowdData, load_crowd, read_crowd
 from codiag.datasets._facebook import FacebookData, load_facebook, read_facebook
@@ -41,3 +41,5 @@ __all__ = [
 ]
 
 __getattr__ = former_names(__name__, {"at_hand": "codiag.datasets.is_local", "available": "codiag.datasets.names"})
+
+__dir__ = public_names(__all__)

@@ -31,6 +31,7 @@ Examples
 ((4, 4), True)
 """
 
+from codiag._checks import public_names
 from codiag.diagonalize._base import Diagonalizer, check_method
 from codiag.diagonalize._diagonalization import Diagonalization
 from codiag.diagonalize._fixed_point import Iterate, Step, criterion
@@ -46,3 +47,5 @@ from codiag.diagonalize._two_sided import TwoSided, symmetrized
 from codiag.diagonalize._uwedge import UWEDGE
 
 __all__ = ["LUJ1D", "QRJ1D", "UWEDGE", "JDi", "Jacobi", "OrthogonalNewton", "TwoSided", "symmetrized"]
+
+__dir__ = public_names(__all__)

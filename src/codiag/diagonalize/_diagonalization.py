@@ -60,7 +60,7 @@ class Diagonalization:
     >>> factor = rng.standard_normal((3, 3))
     >>> fit = codiag.joint_diagonalize([factor @ np.diag(rng.standard_normal(3)) @ factor.T for _ in range(4)], seed=0)
     >>> fit
-    Diagonalization(4 matrices 3 x 3, 3 components, off_diagonal=..., n_sweeps=..., converged=True)
+    Diagonalization(4 matrices 3 x 3, 3 components, off_diagonal_share=..., n_sweeps=..., converged=True)
     >>> bool(np.allclose(fit.inverse @ fit.factor, np.eye(3))), fit.unresolved
     (True, ())
     """
@@ -299,7 +299,7 @@ class Diagonalization:
         (rows, k), columns = self.factor.shape, self.right_factor.shape[0]
         return (
             f"Diagonalization({self.diagonals.shape[0]} matrices {rows} x {columns}, {counted(k, 'component')}, "
-            f"off_diagonal={self.off_diagonal:.3g}, n_sweeps={self.n_sweeps}, converged={self.converged})"
+            f"off_diagonal_share={self.off_diagonal_share:.3g}, n_sweeps={self.n_sweeps}, converged={self.converged})"
         )
 
 

@@ -22,6 +22,8 @@ Examples
 [(3, 1), (4, 1), (5, 1)]
 """
 
+from codiag._checks import public_names
+from codiag.drop_in._others import ELSEWHERE, explain_others
 from codiag.drop_in._pyttb import cp_apr, gcp_opt
 from codiag.drop_in._tensorly import non_negative_parafac, non_negative_parafac_hals, parafac
 from codiag.drop_in._tensorly_classes import CP, CP_NN, CP_NN_HALS
@@ -36,3 +38,9 @@ __all__ = [
     "non_negative_parafac_hals",
     "parafac",
 ]
+
+_PACKAGES = ("ajd", "crowdkit")
+
+__getattr__ = explain_others(__name__, __all__, _PACKAGES)
+
+__dir__ = public_names(__all__, _PACKAGES)

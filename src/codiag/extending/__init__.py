@@ -30,6 +30,7 @@ Examples
 [2.828]
 """
 
+from codiag._checks import public_names
 from codiag.constraints import Constraint
 from codiag.diagonalize import Diagonalizer, Iterate
 from codiag.least_squares import LeastSquares, Limits, Outcome, best_rank_one, minimize
@@ -57,3 +58,5 @@ __all__ = [
     "best_rank_one",
     "minimize",
 ]
+
+__dir__ = public_names(__all__)

@@ -20,6 +20,7 @@ Examples
 ('who', 'what', 'year')
 """
 
+from codiag._checks import public_names
 from codiag.io._tables import labelled_tensor, read_votes, write_table
 from codiag.io._tensors import read_entries, read_labelled_entries, read_tensor, split_dataset
 from codiag.labels import Labelled, Labels
@@ -36,3 +37,5 @@ __all__ = [
     "valid_votes",
     "write_table",
 ]
+
+__dir__ = public_names(__all__)

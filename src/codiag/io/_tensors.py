@@ -115,7 +115,9 @@ def read_labelled_entries(
     _no_variable(path, variable)
     frame = read_frame(as_file("path", path))
     try:
-        return count_rows(frame, modes, sort=sort) if counts else of_table(frame, modes, value, absent, sort=sort)
+        if counts:
+            return count_rows(frame, modes, absent=absent, sort=sort)
+        return of_table(frame, modes, value, absent, sort=sort)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path.name} cannot be read as a tensor: {error}") from error
 

@@ -77,28 +77,11 @@ def of_table(
     return _of_frame(frame, table, modes, value, absent, sort=sort)
 
 
-def count_rows(table: Any, modes: Any = None, *, sort: bool = False) -> Labelled:
-    """Return how many rows of a table have each combination of labels, a row for each event."""
-    frame = as_frame(table)
-    names = _without_row_numbers(frame, list(frame.columns)) if modes is None else list(modes)
-    unknown = [name for name in names if name not in frame.columns]
-    if unknown:
-        raise ValueError(f"modes must be columns of the table, {list(frame.columns)}; {unknown[0]!r} is none of them")
-    if len(names) < 3 or len(set(names)) < len(names):
-        raise ValueError(f"events must have three columns of labels or more, by different names; got {names}")
-    coded = [_coded(name, column_of(frame, name), sort=sort) for name in names]
-    coords, shape = np.stack([codes for codes, _ in coded]), tuple(len(values) for _, values in coded)
-    if not coords.size:
-        raise ValueError("tensor must not be empty; the table has no rows")
-    tensor = SparseTensor(coords, np.ones(coords.shape[1]), shape)
-    return Labelled(tensor, Labels(tuple(names), tuple(values for _, values in coded)))
-
-
 def _of_frame(frame: Any, table: Any, modes: Any, value: Any, absent: str, *, sort: bool = False) -> Labelled:
     names = list(frame.columns)
     value = names[-1] if value is None and names else value
     if modes is None:
-        modes = _without_row_numbers(frame, [name for name in names if name != value])
+        modes = without_row_numbers(frame, [name for name in names if name != value])
     modes = list(modes)
     unknown = [name for name in (*modes, value) if name not in names]
     if unknown:
@@ -112,7 +95,7 @@ def _of_frame(frame: Any, table: Any, modes: Any, value: Any, absent: str, *, so
         raise
 
 
-def _without_row_numbers(frame: Any, names: list[Any]) -> list[Any]:
+def without_row_numbers(frame: Any, names: list[Any]) -> list[Any]:
     """Return the names of columns without that of an index which pandas wrote, numbers that differ in every row."""
     first = names[0] if names else None
     if not isinstance(first, str) or not ROW_NUMBERS.fullmatch(first) or not is_row_number(column_of(frame, first)):
@@ -170,7 +153,7 @@ def _of_columns(
             "A table has a column of labels for each mode, and the values in its last column, or in `value`"
         )
     entries = _as_entries(value, values)
-    coded = [_coded(name, column, sort=sort) for name, column in zip(names, columns, strict=True)]
+    coded = [coded_labels(name, column, sort=sort) for name, column in zip(names, columns, strict=True)]
     if fitted is not None:
         coded = [
             pair if at == mode and not _are_those(fitted.values[at], pair[1]) else _matched(fitted, at, *pair)
@@ -222,7 +205,7 @@ def _as_entries(name: Any, column: Any) -> np.ndarray:
     )
 
 
-def _coded(name: Any, column: Any, *, sort: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def coded_labels(name: Any, column: Any, *, sort: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Return the number of every row's label, and the labels.
 
     Numbers and dates are sorted, text is in the order of its categories if it has any, and else of `order_of_texts`.

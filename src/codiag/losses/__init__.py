@@ -17,6 +17,7 @@ Examples
 (Poisson(link='identity'), Bernoulli(link='odds'))
 """
 
+from codiag._checks import public_names
 from codiag.losses._base import Loss
 from codiag.losses._bernoulli import Bernoulli
 from codiag.losses._gaussian import Gaussian
@@ -27,3 +28,5 @@ from codiag.losses._poisson import Poisson
 from codiag.losses._scatter import Scatter, correlations_at, estimate_scatter
 
 __all__ = ["Bernoulli", "Gaussian", "Huber", "NegativeBinomial", "Poisson"]
+
+__dir__ = public_names(__all__)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
+from codiag._text import Described
 from codiag.tensors import multiplied
 
 LEVEL = 1e-3
@@ -34,8 +35,8 @@ CLEAR, LAST = 3.3, 2.0
 """Standard deviations that the correlation of neighbours must exceed, and that of entries further apart."""
 
 
-@dataclass(frozen=True, eq=False)
-class Scatter:
+@dataclass(frozen=True, eq=False, repr=False)
+class Scatter(Described):
     """Relative deviations of noise, and its correlations.
 
     Attributes

@@ -27,6 +27,7 @@ Examples
 True
 """
 
+from codiag._checks import public_names
 from codiag.methods import least_squares
 from codiag.methods._als import ALS
 from codiag.methods._auto import METHODS, Auto, as_method
@@ -38,3 +39,5 @@ from codiag.methods.comparison import SD2, TPM, Givens, Lathauwer
 from codiag.problem import Estimate, Stage
 
 __all__ = ["ALS", "NLS", "NOJD", "OJD", "SD2", "TPM", "Auto", "Givens", "Lathauwer"]
+
+__dir__ = public_names(__all__)

@@ -19,7 +19,7 @@ Examples
 0.0
 """
 
-from codiag._checks import former_names
+from codiag._checks import former_names, public_names
 from codiag.metrics._communities import RecoveryCurve, overlapping_nmi, recovery_curve
 from codiag.metrics._core_consistency import consistency_of, core_consistency
 from codiag.metrics._factors import (
@@ -42,3 +42,5 @@ __all__ = [
 ]
 
 __getattr__ = former_names(__name__, {}, {"Factors": "write Sequence[numpy.ndarray]"})
+
+__dir__ = public_names(__all__)

@@ -12,10 +12,11 @@ from scipy.special import stdtr
 
 from codiag._arrays import to_host
 from codiag._checks import as_finite, as_real_array, as_share
+from codiag._text import Described
 
 
-@dataclass(frozen=True, eq=False)
-class RecoveryCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class RecoveryCurve(Described):
     """Recovery and error of overlapping communities at several thresholds of membership.
 
     Attributes

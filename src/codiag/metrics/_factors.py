@@ -11,14 +11,15 @@ import scipy
 
 from codiag._arrays import Array, double, is_complex, squared_magnitudes, to_host
 from codiag._checks import as_finite, as_number_array
+from codiag._text import Described
 from codiag.tensors import components_of, n_axes
 
 Factors = Any
 """A fit, a pair (weights, factors), an array (d, k) with components as columns, or a sequence of such arrays."""
 
 
-@dataclass(frozen=True, eq=False)
-class Matching:
+@dataclass(frozen=True, eq=False, repr=False)
+class Matching(Described):
     """A one-to-one matching of estimated and true components.
 
     Attributes

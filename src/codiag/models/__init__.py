@@ -37,7 +37,7 @@ Examples
 True
 """
 
-from codiag._checks import former_names
+from codiag._checks import former_names, public_names
 from codiag.models._cp import CP
 from codiag.models.chains import HiddenMarkov
 from codiag.models.communities import MixedMembershipCommunities
@@ -63,3 +63,5 @@ __all__ = [
 __getattr__ = former_names(
     __name__, {name: f"codiag.extending.{name}" for name in ("Components", "Diagnostics", "MomentModel", "Moments")}
 )
+
+__dir__ = public_names(__all__)

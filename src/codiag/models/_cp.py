@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from codiag._arrays import Array, like, to_host
 from codiag._checks import ConvergenceWarning, as_real_array
 from codiag.constraints import ConstraintsLike
-from codiag.labels import Labelled, read_labelled, read_like
+from codiag.labels import Labelled, is_xarray, read_labelled, read_like
 from codiag.losses import Loss
 from codiag.methods import as_method
 from codiag.models.frame import Model, as_seed
 from codiag.problem import Problem, most_components
-from codiag.result import Factorization, complaint_about, explained_share, solve
+from codiag.result import Factorization, as_array_of_samples, complaint_about, explained_share, solve
 from codiag.selection import fit_with_chosen_rank
 from codiag.tensors import FactoredTensor
 
@@ -170,7 +170,8 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         Returns
         -------
         array of shape (n, n_components)
-            A pandas data frame after ``set_output(transform="pandas")``, indexed by the labels of the samples.
+            A pandas data frame after ``set_output(transform="pandas")``, indexed by the labels of the samples. Of an
+            xarray.DataArray a DataArray, with the coordinate of its samples and the dimension ``component``.
 
         See Also
         --------
@@ -187,6 +188,8 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         check_is_fitted(self)
         samples = self._read(X)
         coefficients, labels = self.factorization_.transform(samples), samples.labels
+        if labels is not None and is_xarray(X) and self._output() == "default":
+            return as_array_of_samples(coefficients, X, labels.names[0])
         if labels is None or labels.values[0] is None or self._output() != "pandas":
             return coefficients
         return _as_frame(coefficients, labels.values[0], labels.names[0])

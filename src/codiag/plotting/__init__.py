@@ -21,6 +21,7 @@ Examples
 6
 """
 
+from codiag._checks import public_names
 from codiag.plotting._components import HEIGHT, components, name_component, pixel_means
 from codiag.plotting._diagnostics import (
     LARGE,
@@ -62,3 +63,5 @@ from codiag.plotting._style import (
 )
 
 __all__ = ["communities", "components", "confusions", "dependence", "leverage", "residuals", "topics"]
+
+__dir__ = public_names(__all__)

@@ -91,13 +91,16 @@ def components(
             name_component(axis, row, float(fit.weights[row]))
         if axes is None:
             of = "" if n_rows == fit.rank else f"the largest {n_rows} of "
-            figure.suptitle(
-                f"{of}{counted(fit.rank, 'component')}, with {'its weight' if fit.rank == 1 else 'their weights'}",
-                fontsize=11,
-                color=INK,
-            )
+            figure.suptitle(f"{of}{_in_words(fit)}", fontsize=11, color=INK)
             tell_without_font(figure, texts_of(labels))
     return figure
+
+
+def _in_words(fit: Factorization) -> str:
+    """Return what a figure of components shows."""
+    kind = ": magnitudes of complex entries" if is_complex(fit.factors[0]) else ""
+    gaps = "; a cross or a gap is not known" if any(np.isnan(to_host(factor)).any() for factor in fit.factors) else ""
+    return f"{counted(fit.rank, 'component')}, with {'its weight' if fit.rank == 1 else 'their weights'}{kind}{gaps}"
 
 
 def name_component(axis: Any, row: int, weight: float) -> None:
@@ -137,6 +140,7 @@ def _draw_mode(column: Any, fit: Factorization, labels: Labels, mode: int, *, ba
 
 def _draw_images(column: Any, fit: Factorization, labels: Labels, modes: tuple[int, ...]) -> None:
     first, second = (to_host(fit.tensor.factors[mode]) for mode in modes)
+    first, second = (np.abs(factor) if is_complex(factor) else factor for factor in (first, second))
     for row, axis in enumerate(column):
         image = np.outer(pixel_means(first[:, row]), pixel_means(second[:, row]))
         size = float(np.max(np.abs(image)))

@@ -109,7 +109,14 @@ def draw_along(
 
 
 def draw_bars(axis: Any, positions: np.ndarray, values: np.ndarray, color: str, band: np.ndarray | None = None) -> None:
-    """Draw a bar for each category, or one outline for all if they are too many to be distinguished."""
+    """Draw a bar for each category, or one outline for all if they are too many to be distinguished.
+
+    What is not known has a cross in place of a bar, which would look like a zero.
+    """
+    unknown = ~np.isfinite(values)
+    if np.any(unknown):
+        crosses = {"marker": "x", "markersize": 4, "linestyle": "", "color": MUTED}
+        axis.plot(positions[unknown], np.zeros(np.count_nonzero(unknown)), **crosses)
     if values.size <= SEPARATE:
         axis.bar(positions, values, color=color, alpha=0.85, width=0.75, yerr=band, ecolor=MUTED, error_kw={"lw": 1})
         return

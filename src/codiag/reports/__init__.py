@@ -20,6 +20,7 @@ Examples
 True
 """
 
+from codiag._checks import public_names
 from codiag.reports._alike import families_in_words, worth_of
 from codiag.reports._communities import communities_report
 from codiag.reports._crowd import crowd_report
@@ -30,3 +31,5 @@ from codiag.reports._topic_map import page_data, relevance, topic_map
 from codiag.reports._topics import topics_report
 
 __all__ = ["communities_report", "crowd_report", "factorization_report", "jury_report", "topics_report"]
+
+__dir__ = public_names(__all__)

@@ -25,7 +25,7 @@ from codiag.plotting import (
     texts_of,
     without_font,
 )
-from codiag.reports._html import note, panels, report, sentences, separate_panels, table
+from codiag.reports._html import note, panels, refuse_path, report, sentences, separate_panels, table
 from codiag.selection import HEADINGS, LEGEND
 from codiag.tensors import is_large
 
@@ -90,6 +90,7 @@ def factorization_report(
     >>> page.startswith("<!doctype html>"), "2 of 2 components are well determined." in page
     (True, True)
     """
+    refuse_path("tensor", tensor, "factorization_report(fit, tensor, path)")
     diagnosis = fit.diagnose()
     entries = None if is_large(fit.shape) else residual_entries(fit, tensor, observed)
     sections = {} if choice is None else {"Number of components": _choice(choice)}

@@ -83,6 +83,14 @@ def document(title: str, style: str, skip: str, header: str, main: str) -> str:
     )
 
 
+def refuse_path(name: str, value: object, call: str) -> None:
+    """Raise if an argument for data is the path of the page, which comes after the data."""
+    if isinstance(value, str | Path):
+        raise TypeError(
+            f"{name} must be data, which the page is about; got {str(value)!r}. The path comes last: {call}"
+        )
+
+
 def report(
     title: str, lead: str, facts: Mapping[str, object], sections: Mapping[str, str], path: str | Path | None = None
 ) -> str:

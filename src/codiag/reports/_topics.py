@@ -10,7 +10,17 @@ from numpy.typing import ArrayLike
 
 from codiag.models.frame import hidden_component
 from codiag.plotting import MUTED, OURS, draw_bars, name_axes
-from codiag.reports._html import note, panels, report, sentences, separate_panels, shaded, side_by_side, table
+from codiag.reports._html import (
+    note,
+    panels,
+    refuse_path,
+    report,
+    sentences,
+    separate_panels,
+    shaded,
+    side_by_side,
+    table,
+)
 from codiag.reports._topic_map import explorer
 
 if TYPE_CHECKING:
@@ -77,6 +87,8 @@ def topics_report(
     >>> page.startswith("<!doctype html>"), "Words of the topics" in page
     (True, True)
     """
+    refuse_path("counts", counts, "topics_report(model, counts, vocabulary, path)")
+    refuse_path("vocabulary", vocabulary, "topics_report(model, counts, vocabulary, path)")
     words = np.asarray(vocabulary, dtype=str)
     k = len(model.weights_)
     if words.shape != (model.components_.shape[1],):

@@ -80,6 +80,8 @@ class Factorization:
         squares, this and `problem` are the weighted least squares around the fit.
     goodness : Deviance, optional
         Of a loss other than least squares: the loss, with numbers that were estimated, and the deviance.
+    stated : Problem, optional
+        Under a loss, the problem that was solved, if its tensor is kept; `data` has its least squares around the fit.
 
     See Also
     --------
@@ -111,6 +113,7 @@ class Factorization:
     labels: Labels | None = None
     data: Problem | None = None
     goodness: Deviance | None = None
+    stated: Problem | None = None
 
     def __post_init__(self) -> None:
         if self.symmetric is not False:
@@ -438,7 +441,7 @@ class Factorization:
         return intervals(self, level)
 
     def bootstrap(
-        self, mode: int = 0, n: int = 200, *, seed: Seed = None, n_jobs: int | None = None, progress: bool = False
+        self, mode: int = 0, n: int = 200, *, seed: Seed = None, n_jobs: int | None = None, progress: bool | None = None
     ) -> Bootstrap:
         """Draw samples along a mode with replacement, and refit, to see how far the other modes depend on the samples.
 
@@ -455,9 +458,9 @@ class Factorization:
             The same seed gives the same answer.
         n_jobs : int, optional
             Number of processes, -1 for as many as there are cores.
-        progress : bool
+        progress : bool, optional
             Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
-            seconds.
+            seconds. By default, one appears after ten, and never where the standard error is no terminal.
 
         Returns
         -------
@@ -481,7 +484,7 @@ class Factorization:
 
         return bootstrap(self, mode, n, seed, n_jobs, progress=progress)
 
-    def jackknife(self, mode: int = 0, *, n_jobs: int | None = None, progress: bool = False) -> Bootstrap:
+    def jackknife(self, mode: int = 0, *, n_jobs: int | None = None, progress: bool | None = None) -> Bootstrap:
         """Leave out each sample along a mode in turn, and refit: as many refits as there are samples.
 
         Parameters
@@ -490,9 +493,9 @@ class Factorization:
             The mode of the samples.
         n_jobs : int, optional
             Number of processes, -1 for as many as there are cores.
-        progress : bool
+        progress : bool, optional
             Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
-            seconds.
+            seconds. By default, one appears after ten, and never where the standard error is no terminal.
 
         Returns
         -------
@@ -529,7 +532,7 @@ class Factorization:
         >>> codiag.factorize(tensor, 2, seed=0).without_data().data is None
         True
         """
-        bare = replace(self, data=None)
+        bare = replace(self, data=None, stated=None)
         vars(bare).update({name: value for name, value in vars(self).items() if name not in vars(bare)})
         vars(bare).update(scatter=self.scatter, residual_replication=self.residual_replication)
         return bare

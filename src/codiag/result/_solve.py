@@ -203,6 +203,7 @@ def _scored_factorization(estimate: Estimate, problem: Problem) -> Factorization
         labels=problem.labels,
         data=around,
         goodness=deviance_of(problem, components),
+        stated=_kept(problem),
     )
 
 

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codiag._arrays import to_host
-from codiag.least_squares import BRIEF_SWEEPS, NEGLIGIBLE, ROUGH, Limits, Scoring, minimize
+from codiag._arrays import array_namespace, to_host
+from codiag.least_squares import (
+    BRIEF_SWEEPS,
+    NEGLIGIBLE,
+    ROUGH,
+    TINY,
+    LeastSquares,
+    Limits,
+    Scoring,
+    distinct_terms,
+    minimize,
+)
 from codiag.problem import Budget, Estimate, Log, Problem, as_least_squares, interior
 from codiag.search._end import MEETINGS, End, lowest, n_meetings
 from codiag.starts import Random
@@ -43,6 +53,43 @@ def scored(search: Search, problem: Problem, rng: np.random.Generator) -> Estima
         name = f"best of {len(ends)} local minima, reached {times}"
         log.add(name, 0, _relative_error(best), in_doubt=not _is_enough(ends))
     return _finished(problem, best, replace(search.limits, budget=log.budget.clock()), log)
+
+
+def explore_scored(
+    search: Search,
+    problem: Problem,
+    lower: FactoredTensor | None,
+    rng: np.random.Generator,
+    limits: Limits,
+    *,
+    is_over: bool,
+) -> Estimate:
+    """Minimize a loss roughly, for one of several ranks: from least squares, and from the components of a lower rank.
+
+    Where it `is_over`, so that a further component is expected to fit noise, from those of the lower rank alone.
+    """
+    log = Log(limits.budget or Budget())
+    first = extended(problem, lower) if is_over and lower is not None else _least_squares(search, problem, rng, log)
+    known = with_numbers(problem, first)
+    ends = [_scored(known, first, limits, log)]
+    if lower is not None and not is_over and not _is_enough(ends):
+        ends.append(_scored(known, extended(known, lower), limits, log))
+    return Estimate(lowest(ends).outcome.components, log.stages, False, loss=known.loss)
+
+
+def extended(problem: Problem, components: FactoredTensor) -> FactoredTensor:
+    r"""Return components joined by the rank-one terms along which a loss falls fastest, up to the rank of a problem.
+
+    Along a unit term z, the step of Fisher scoring has the length :math:`-\sum_j \ell'_j z_j / \sum_j w_j z_j^2`.
+    """
+    objective = Scoring(problem)
+    while components.rank < problem.rank:
+        weighted = objective.linearized(components)
+        term = distinct_terms(LeastSquares(weighted).residual(components), 1, problem.constraints)[0]
+        information = objective.cells.model(term.factors) ** 2 * weighted.observed
+        length = term.weights / (float(array_namespace(information).sum(information)) + TINY)
+        components = components.joined(term.changed(lambda factor, _: factor, length))
+    return components
 
 
 def with_numbers(problem: Problem, components: FactoredTensor) -> Problem:

@@ -33,8 +33,8 @@ class RankChoice:
     reason : str
         Why, in a sentence.
     fits : dict of int to Factorization
-        The fit of every rank. Of a complete tensor without constraints, all but the one that was chosen end where
-        further steps gain less than noise explains, before they have converged.
+        The fit of every rank. Of a complete tensor without constraints, and under a loss, all but the one that was
+        chosen end where further steps gain less than noise explains, before they have converged.
     evidence : tuple of Evidence
         The rows of `table`.
 

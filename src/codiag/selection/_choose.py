@@ -19,7 +19,7 @@ from codiag.result import Factorization, safe_scale, solve
 from codiag.selection._choice import RankChoice
 from codiag.selection._deviance import choose_by_deviance
 from codiag.selection._evidence import Split, compare_halves, decide, evidence_for, split_halves
-from codiag.selection._scan import Scan, scan
+from codiag.selection._scan import Scan, scan, tell_rank
 
 DEFAULT_RANKS = range(1, 11)
 
@@ -35,7 +35,7 @@ def choose_rank(
     symmetric: bool | Sequence[int] | None = None,
     seed: Seed = None,
     n_jobs: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> RankChoice:
     r"""Find the number of components that a tensor supports, and say why.
 
@@ -77,7 +77,9 @@ def choose_rank(
     loss : Loss or str, optional
         How entries scatter, as in `codiag.factorize`. Under a loss other than least squares, a quarter of the entries
         is left out four times, and the smallest rank is chosen that predicts them as well as the best, within one
-        standard error of the difference of deviances. Once two ranks in a row predict worse, no higher one is tried.
+        standard error of the difference of deviances. Every rank starts from least squares and from the rank below, and
+        is fitted until steps gain less than noise explains; after one that predicts worse, the next gets a few steps
+        from there, and after two no higher one is tried. The rank that is chosen is fitted as `codiag.factorize` does.
     constraints : Constraint, str, or sequence with one for each mode, optional
         What is known about the factors, as in `codiag.factorize`.
     observed : array in the shape of the tensor, optional
@@ -89,8 +91,9 @@ def choose_rank(
     n_jobs : int, optional
         Number of processes, -1 for as many as there are cores; three are of use, for the tensor and its two halves. By
         default one, or what a ``joblib.parallel_config`` around the call says. They take about two seconds to start.
-    progress : bool
+    progress : bool, optional
         Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two seconds.
+        By default, one appears after ten seconds, and never where the standard error is no terminal.
 
     Returns
     -------
@@ -152,6 +155,7 @@ def choose(problem: Problem, ranks: Sequence[int], rng: np.random.Generator, n_j
             differ = f"those of mode {split.mode} differ at every rank, so that this rank is less certain"
             evidence, reason = again, f"{found} These are halves of mode {others.mode}; {differ}."
     if rank is not None:
+        tell_rank(rank, ranks, ", to the end")
         scanned.finish(rank)
     fits = {rank: _final(fit, problem.with_rank(rank), scale) for rank, fit in scanned.fits.items()}
     return RankChoice(rank, reason, fits, evidence)

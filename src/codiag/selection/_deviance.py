@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from codiag._arrays import array_namespace, like, to_host
 from codiag.least_squares import Scoring
-from codiag.methods import Auto
-from codiag.problem import Problem
+from codiag.methods import Auto, Method
+from codiag.problem import Estimate, Problem
 from codiag.result import Factorization, solve
+from codiag.search import Search, explore_scored
 from codiag.selection._choice import RankChoice
 from codiag.selection._evidence import Evidence
-from codiag.selection._scan import is_degenerate
-from codiag.tensors import DenseTensor, is_large
+from codiag.selection._scan import BRIEF, EFFORT, MAX_STARTS, SCAN, is_degenerate, tell_rank
+from codiag.tensors import DenseTensor, FactoredTensor, is_large
 
 FOLDS = 4
 """Parts of the entries, each of which is left out once: what is fitted has three quarters of them."""
+
+MOST_WORSE = 2
+"""Ranks in a row that predict worse than a lower one, after which no higher one is tried."""
 
 LEAST_MODEL = 1e-2
 """Least mean of an entry that was left out, relative to that of all: no model excludes what it has not seen."""
@@ -46,6 +51,40 @@ class HeldOut:
         return rank, f"{said} as well as rank {lowest}, the best, within a standard error of the difference."
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Roughly(Method):
+    """A fit of one of several ranks, from least squares and from a lower rank, to where steps gain less than noise.
+
+    Deviances of entries that were left out scatter by far more than what further steps would change.
+    """
+
+    supports: ClassVar[frozenset[str]] = Auto.supports
+    lower: FactoredTensor | None = None
+    is_over: bool = False
+
+    @property
+    def has_per_index_options(self) -> bool:
+        return True  # the components of a lower rank have rows
+
+    def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        search, limits = Search(None, MAX_STARTS, effort=EFFORT), BRIEF if self.is_over else SCAN
+        return explore_scored(search, problem, self.lower, rng, limits, is_over=self.is_over)
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Fits of one problem by rank, each from the one before."""
+
+    problem: Problem
+    fits: dict[int, Factorization] = field(default_factory=dict)
+
+    def add(self, rank: int, seed: int, *, is_over: bool) -> Factorization:
+        """Fit a rank above all others."""
+        lower = self.fits[max(self.fits)].tensor if self.fits else None
+        self.fits[rank] = solve(self.problem.with_rank(rank), Roughly(lower=lower, is_over=is_over), seed)
+        return self.fits[rank]
+
+
 def choose_by_deviance(problem: Problem, ranks: Sequence[int], rng: np.random.Generator) -> RankChoice:
     """Return the rank that predicts entries best that were left out, and the fits of all ranks."""
     if is_large(problem.tensor.shape):
@@ -57,28 +96,32 @@ def choose_by_deviance(problem: Problem, ranks: Sequence[int], rng: np.random.Ge
     weights = np.ones(cells.shape) if cells.weights is None else to_host(cells.weights)
     values = to_host(problem.tensor.to_dense()).astype(np.float64)
     folds = _folds(weights > 0, rng)
-    reference = problem.with_rank(ranks[0])
     dense = DenseTensor.of(like(values, problem.tensor.reference), symmetric=False)
+    stated = problem.with_rank(ranks[0])
+    parts = [
+        stated.with_part(dense, like(weights * (folds != fold), dense.reference), problem.constraints)
+        for fold in range(FOLDS)
+    ]
+    series = [Series(part) for part in (problem, *parts)]
     held: dict[int, list[np.ndarray]] = {}
     for rank in ranks:
-        held[rank] = []
-        for fold in range(FOLDS):
-            seen = reference.with_part(dense, like(weights * (folds != fold), dense.reference), problem.constraints)
-            fit = solve(seen.with_rank(rank), Auto(max_starts=2), int(rng.integers(2**31)))
-            hidden = (folds == fold) & (weights > 0)
-            held[rank].append(weights[hidden] * _values(fit, values, hidden))
-        if _is_past(held):
+        tell_rank(rank, ranks)
+        fits = [one.add(rank, int(rng.integers(2**31)), is_over=_n_worse(held) > 0) for one in series]
+        hidden = [(folds == fold) & (weights > 0) for fold in range(FOLDS)]
+        held[rank] = [weights[own] * _values(fit, values, own) for fit, own in zip(fits[1:], hidden, strict=True)]
+        if _n_worse(held) >= MOST_WORSE:
             break
-    fits = {rank: solve(problem.with_rank(rank), Auto(), int(rng.integers(2**31))) for rank in held}
-    null = 2 * Scoring(problem.with_rank(ranks[0])).null_value
     rank, reason = HeldOut({rank: np.concatenate(parts) for rank, parts in held.items()}).best()
-    return RankChoice(rank, reason, fits, tuple(_evidence(fits[rank], held[rank], null) for rank in held))
+    tell_rank(rank, ranks, ", to the end")
+    fits_of = series[0].fits | {rank: solve(problem.with_rank(rank), Auto(), int(rng.integers(2**31)))}
+    null = 2 * Scoring(stated).null_value
+    return RankChoice(rank, reason, fits_of, tuple(_evidence(fits_of[rank], held[rank], null) for rank in held))
 
 
-def _is_past(held: dict[int, list[np.ndarray]]) -> bool:
-    """Return whether the last two ranks predict worse than a lower one, so that higher ones are not tried."""
+def _n_worse(held: dict[int, list[np.ndarray]]) -> int:
+    """Return how many ranks were fitted since the one that predicts best."""
     totals = [sum(float(np.sum(part)) for part in parts) for parts in held.values()]
-    return len(totals) > 2 and min(totals[-2:]) > min(totals[:-2])
+    return len(totals) - 1 - int(np.argmin(totals)) if totals else 0
 
 
 def _folds(known: np.ndarray, rng: np.random.Generator) -> np.ndarray:

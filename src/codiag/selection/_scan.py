@@ -92,6 +92,7 @@ def scan(scanned: Scan, ranks: Sequence[int], rng: np.random.Generator, *, polis
     is_noise = is_over = False
     below: Factorization | None = None
     for rank in ranks:
+        tell_rank(rank, ranks, "" if polish else ", half of the data")
         space = scanned.space_of(rank)
         lower = scanned.ends.get(max(scanned.ends, default=0))
         starts, limits = _starts(space.problem, lower, is_over), BRIEF if is_over else SCAN
@@ -99,13 +100,17 @@ def scan(scanned: Scan, ranks: Sequence[int], rng: np.random.Generator, *, polis
         n_swaps = MAX_SWAPS if polish and not is_noise else 0  # only noise is left to be swapped for
         end = explore(space.problem, starts, rng, max_starts=MAX_STARTS, max_swaps=n_swaps, limits=limits)
         scanned.ends[rank] = end
-        logger.info("rank %d", rank)
         fit = _on_tensor(problem.with_rank(rank), space, end, limits if polish else None)
         scanned.fits[rank] = fit
         is_over = is_over or (is_noise and not is_sound(fit, below))
         is_noise = is_noise or end.is_noise
         below = fit
     return scanned
+
+
+def tell_rank(rank: int, ranks: Sequence[int], of_what: str = "") -> None:
+    """Tell the bar of progress which rank is being fitted."""
+    logger.info("rank %d of %d%s", rank, ranks[-1], of_what, extra={"place": True})
 
 
 def _starts(problem: Problem, lower: End | None, is_over: bool) -> Sequence[Start]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._checks import Seed, as_generator, as_number
-from codiag.synthetic._described import Described
+from codiag._text import Described
 from codiag.tensors import SparseTensor, check_shape
 
 

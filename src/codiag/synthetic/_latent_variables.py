@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from codiag._checks import Seed, as_finite, as_generator, as_number, as_share, explains_keywords, warn_of_former
-from codiag.synthetic._described import Described
+from codiag._text import Described
 
 VOTES_AT_ONCE = 10**6
 """Number of votes that are drawn at a time, to bound the memory: 8 MB for each class."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from codiag._arrays import is_complex, normal_draws
 from codiag._checks import Seed, as_finite, as_generator, as_number
-from codiag.synthetic._described import Described
+from codiag._text import Described
 from codiag.tensors import symmetrize
 
 MAX_ENTRIES = 2**40

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from codiag._checks import Seed, as_flag, as_generator, as_number
-from codiag.synthetic._described import Described
+from codiag._text import Described
 from codiag.synthetic._matrices import check_noise, mild_factor
 from codiag.synthetic._tensors import PlantedTensor
 from codiag.tensors import FactoredTensor, check_shape

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._checks import Seed, as_finite, as_flag, as_generator, as_number
-from codiag.synthetic._described import Described
+from codiag._text import Described
 from codiag.synthetic._matrices import check_noise, check_orthonormal, orthonormal_factor, unit_columns, unit_factor
 from codiag.tensors import FactoredTensor, check_shape, check_symmetric_shape, symmetrize
 

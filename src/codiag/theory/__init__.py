@@ -24,9 +24,10 @@ Examples
 (4, True)
 """
 
-from codiag._checks import former_names
+from codiag._checks import former_names, public_names
+from codiag.theory._advice import inflation
 from codiag.theory._bounds import error_bound, minimum_projections, projection_concentration, projections_needed
-from codiag.theory._diagnosis import REPLICATES, Diagnosis, diagnose, largest_noise_term, outliers_of, replication_of
+from codiag.theory._diagnosis import Diagnosis, diagnose
 from codiag.theory._directions import expected_errors, optimal_directions
 from codiag.theory._identifiability import (
     factor_condition,
@@ -44,6 +45,7 @@ from codiag.theory._noise_errors import (
     noise_in_words,
     scatter_of,
 )
+from codiag.theory._noise_terms import REPLICATES, deviance_without, largest_noise_term, outliers_of, replication_of
 from codiag.theory._perturbation import (
     Perturbation,
     afsari_bound,
@@ -95,3 +97,5 @@ __getattr__ = former_names(
         "projections_for": "codiag.theory.projections_needed",
     },
 )
+
+__dir__ = public_names(__all__)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from codiag._arrays import double, is_complex, like, to_host
+from codiag._text import described
 from codiag.least_squares import NORMAL_QUANTILE, LeastSquares
 from codiag.losses import Scatter, correlations_at, estimate_scatter
 from codiag.problem import Problem
@@ -143,6 +144,11 @@ class Intervals(NamedTuple):
 
     factors: tuple[tuple[np.ndarray, np.ndarray], ...]
     weights: tuple[np.ndarray, np.ndarray]
+
+    def __repr__(self) -> str:
+        ends = ", ".join(f"{low:.4g} to {high:.4g}" for low, high in zip(*self.weights, strict=True))
+        sizes = "; ".join(described(low) for low, _ in self.factors)
+        return f"Intervals(weights: {ends}; factors, low and high: {sizes})"
 
 
 def intervals(fit: Factorization, level: float) -> Intervals:

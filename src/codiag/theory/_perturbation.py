@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._checks import as_finite, as_flag, warn_of_former
+from codiag._text import Described
 from codiag.diagonalize import Diagonalization
 from codiag.theory._identifiability import as_columns
 
@@ -21,8 +22,8 @@ MAX_DIAGONAL = 1e70
 """Largest entry of a diagonal: products of four stay below the overflow threshold."""
 
 
-@dataclass(frozen=True, eq=False)
-class Perturbation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Perturbation(Described):
     """The errors of the factors of a joint diagonalization, to first order in the noise.
 
     Attributes

@@ -14,6 +14,7 @@ from array_api_compat import array_namespace
 from codiag._arrays import few_threads, pick, to_host
 from codiag._checks import Seed, as_generator, as_number, as_share, check_n_jobs
 from codiag._progress import progress_if
+from codiag._text import counted, html_table, text_table, visible
 from codiag.least_squares import Limits, minimize, unit_components
 from codiag.problem import Problem, largest_product
 from codiag.tensors import DenseTensor, FactoredTensor
@@ -41,9 +42,9 @@ def part_of(problem: Problem, rows: Mapping[int, np.ndarray]) -> Problem | None:
     return problem.with_part(DenseTensor.of(entries, symmetric=False), observed, tuple(constraints))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Bootstrap:
-    """Fits of resampled data, each from the fit of all samples.
+    """Fits of resampled data, each from the fit of all samples; print it to read the standard errors.
 
     They tell how far the factors of the other modes, and the weights, would differ if other samples had been drawn,
     whatever the noise within a sample is like.
@@ -147,6 +148,37 @@ class Bootstrap:
         weights, wide = to_host(self.fit.weights), times * self.weight_standard_errors
         return Intervals(tuple(found), (weights - wide, weights + wide))
 
+    def __repr__(self) -> str:
+        return f"{self._title()}\n{text_table(self._columns())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(self._title(), self._columns())
+
+    def _title(self) -> str:
+        """Return what was resampled, and what the table shows."""
+        names = self._mode_names()
+        n_samples, samples = self.fit.shape[self.mode], f"samples of {names[self.mode]}"
+        kind = f"Bootstrap: {counted(self.weights.shape[0], 'refit')} of {n_samples} {samples}, drawn with replacement."
+        if self.is_jackknife:
+            kind = f"Jackknife: {counted(self.weights.shape[0], 'refit')} without one of {n_samples} {samples} each."
+        return f"{kind} Standard errors of the weights, and of the unit factors of the other modes:"
+
+    def _mode_names(self) -> list[str]:
+        labels = self.fit.labels
+        return [f"mode {mode}" if labels is None else visible(labels.names[mode]) for mode in range(len(self.factors))]
+
+    def _columns(self) -> dict[str, list[str]]:
+        """Return the weights and standard errors of every component, in words."""
+        columns = {
+            "component": [str(component) for component in range(self.fit.rank)],
+            "weight": [f"{weight:.4g}" for weight in to_host(self.fit.weights)],
+            "+-": [f"{error:.2g}" for error in self.weight_standard_errors],
+        }
+        for mode, (name, errors) in enumerate(zip(self._mode_names(), self.entry_standard_errors, strict=True)):
+            if mode != self.mode:
+                columns[name] = [f"{error:.2g}" for error in np.sqrt(np.nansum(errors**2, axis=0))]
+        return columns
+
     def plot(self, **options: Any) -> Any:
         """Draw the components with bands of these errors.
 
@@ -169,7 +201,7 @@ class Bootstrap:
 
 
 def bootstrap(
-    fit: Factorization, mode: int, n: int, seed: Seed, n_jobs: int | None, *, progress: bool = False
+    fit: Factorization, mode: int, n: int, seed: Seed, n_jobs: int | None, *, progress: bool | None = None
 ) -> Bootstrap:
     """Refit samples along a mode that are drawn with replacement."""
     as_number("n", n, integer=True)
@@ -178,7 +210,7 @@ def bootstrap(
     return _refitted(fit, _mode_of(fit, mode), draws, n_jobs, progress=progress)
 
 
-def jackknife(fit: Factorization, mode: int, n_jobs: int | None, *, progress: bool = False) -> Bootstrap:
+def jackknife(fit: Factorization, mode: int, n_jobs: int | None, *, progress: bool | None = None) -> Bootstrap:
     """Refit samples along a mode without each of them in turn."""
     mode = _mode_of(fit, mode)
     draws = [np.delete(np.arange(fit.shape[mode]), row) for row in range(fit.shape[mode])]
@@ -202,7 +234,7 @@ def _mode_of(fit: Factorization, mode: Any) -> int:
 
 
 def _refitted(
-    fit: Factorization, mode: int, draws: Sequence[np.ndarray], n_jobs: int | None, *, progress: bool
+    fit: Factorization, mode: int, draws: Sequence[np.ndarray], n_jobs: int | None, *, progress: bool | None
 ) -> Bootstrap:
     from sklearn.utils.parallel import Parallel, delayed
 

@@ -26,6 +26,7 @@ from codiag._arrays import (
     squared_magnitudes,
     to_host,
 )
+from codiag._text import Described
 from codiag.constraints import NEARLY_SINGULAR, ridge_strengths
 from codiag.least_squares import Curvature, Layout, LeastSquares
 from codiag.problem import Problem, groups_of, n_independent_entries, n_parameters
@@ -47,8 +48,8 @@ STIFF = 1e-10
 """Curvature, relative to the largest, of moves that change nothing observed, where one is needed to go on."""
 
 
-@dataclass(frozen=True, eq=False)
-class Sensitivity:
+@dataclass(frozen=True, eq=False, repr=False)
+class Sensitivity(Described):
     r"""How white noise of unit variance moves components, and what each of them is worth.
 
     Attributes

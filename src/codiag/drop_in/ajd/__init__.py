@@ -41,7 +41,7 @@ from codiag._arrays import (
     signs_of,
     to_host,
 )
-from codiag._checks import ConvergenceWarning, as_finite, as_number, as_stack
+from codiag._checks import ConvergenceWarning, as_finite, as_number, as_stack, public_names
 from codiag.diagonalize import UWEDGE, Diagonalization, OrthogonalNewton, most_likely
 
 __all__ = ["ajd", "ajd_pham", "jade", "rjd", "uwedge"]
@@ -386,3 +386,6 @@ def _warn_unless(converged: bool, name: str, n_steps: int, *, stacklevel: int = 
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
+
+
+__dir__ = public_names(__all__)

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from codiag._checks import as_number
+from codiag._checks import as_number, public_names
 from codiag.models.crowd import (
     CrowdModel,
     Prior,
@@ -241,3 +241,6 @@ class OneCoinDawidSkene(DawidSkene):
         right = model.confusions[:, 0, 0]
         self.skills_ = Tables(votes).series(right, "skill", votes.workers, "worker")
         return super()._keep(votes, model, classes, history)
+
+
+__dir__ = public_names(__all__)

@@ -138,7 +138,7 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
         super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
         self.n_jackknife = n_jackknife
 
-    def fit(self, X: Any, lengths: Any = None, *, progress: bool = False) -> Self:  # noqa: N803
+    def fit(self, X: Any, lengths: Any = None, *, progress: bool | None = None) -> Self:  # noqa: N803
         """Estimate the model from symbols 0, 1, ... or strings.
 
         Parameters
@@ -149,9 +149,9 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
             which `max_iter` must be zero. Parts are read once for the moments, and once for every Baum-Welch step.
         lengths : sequence of int, optional
             Lengths of the sequences if symbols are concatenated; by default all symbols are one sequence.
-        progress : bool
+        progress : bool, optional
             Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
-            seconds.
+            seconds. By default, one appears after ten, and never where the standard error is no terminal.
 
         Returns
         -------

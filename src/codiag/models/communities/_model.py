@@ -184,7 +184,7 @@ class MixedMembershipCommunities(Model):
         self.n_jackknife = n_jackknife
         self.random_state = random_state
 
-    def fit(self, X: Any, y: object = None, *, progress: bool = False) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: object = None, *, progress: bool | None = None) -> Self:  # noqa: N803
         """Find communities in a graph.
 
         Parameters
@@ -194,9 +194,9 @@ class MixedMembershipCommunities(Model):
             is listed twice counts once.
         y : ignored
             Not used; part of the interface of scikit-learn.
-        progress : bool
+        progress : bool, optional
             Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
-            seconds.
+            seconds. By default, one appears after ten, and never where the standard error is no terminal.
 
         Returns
         -------

@@ -227,7 +227,7 @@ class DawidSkene(CrowdTables, Model):
         self.missing = missing
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, gold: Any = None, progress: bool = False) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any = None, *, gold: Any = None, progress: bool | None = None) -> Self:  # noqa: N803
         """Estimate labels and workers from votes.
 
         Parameters
@@ -248,9 +248,9 @@ class DawidSkene(CrowdTables, Model):
             rows, `missing` if it is not known. These tasks keep their class. They inform the estimates of the workers,
             and decide which class is which if a crowd is mostly wrong. Tasks without votes, and missing labels, are
             ignored; labels that no vote has are refused.
-        progress : bool
+        progress : bool, optional
             Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
-            seconds.
+            seconds. By default, one appears after ten, and never where the standard error is no terminal.
 
         Returns
         -------

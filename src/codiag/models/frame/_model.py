@@ -118,7 +118,7 @@ class Model(BaseEstimator):
         model: Self = super().set_params(**with_new_keywords(type(self).__name__, self.former_parameters, params))
         return model
 
-    def fit(self, X: Any, y: object = None, *, progress: bool = False) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: object = None, *, progress: bool | None = None) -> Self:  # noqa: N803
         """Estimate the model.
 
         Parameters
@@ -128,9 +128,9 @@ class Model(BaseEstimator):
             missing entries.
         y : ignored
             Not used; there for the interface of scikit-learn.
-        progress : bool
+        progress : bool, optional
             Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
-            seconds.
+            seconds. By default, one appears after ten, and never where the standard error is no terminal.
 
         Returns
         -------

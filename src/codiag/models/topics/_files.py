@@ -10,7 +10,8 @@ from scipy import sparse
 
 from codiag._text import TABLES, as_file, as_path, check_npz, ending_of, read_frame, readable, save_arrays, text_of
 
-ENDINGS = (".npz", ".txt", *TABLES)
+ARRAYS = (".npy", ".npz")
+ENDINGS = (*ARRAYS, ".txt", *TABLES)
 """Endings of files that hold a corpus."""
 MIN_DOCUMENTS = 20
 """Number of documents above which words that occur in one document only are left out by default."""
@@ -39,8 +40,9 @@ def read_corpus(
     path : str or Path
         A folder of ``.txt`` files, one document each; a ``.txt`` file with one document per line; a ``.csv``, ``.tsv``,
         ``.parquet`` or ``.xlsx`` table with one document per row; text may be compressed (``.gz``). Or an ``.npz`` file
-        as written by scipy.sparse.save_npz, or with the arrays `doc`, `word`, `count`, or with a matrix `counts`, each
-        with an optional `vocab`. Lines, rows and files without words are left out.
+        as written by scipy.sparse.save_npz, or with the arrays `doc`, `word`, `count`, or with a matrix `counts`, or
+        with one matrix by any name, each with an optional `vocab`; or a matrix as an ``.npy`` file. Lines, rows and
+        files without words are left out.
     text : str, optional
         Name of the column of a table with the documents; by default "text".
     document : str, optional
@@ -60,7 +62,7 @@ def read_corpus(
     for name, column in (("text", text), ("document", document)):
         if column is not None and ending not in TABLES:
             raise ValueError(f"{name} names a column of a table, {', '.join(TABLES)}; got {path}")
-    if ending == ".npz":
+    if ending in ARRAYS:
         if stop_words is not None or min_df is not None:
             raise ValueError(f"stop_words and min_df are for text; {path.name} holds counts of words")
         return _read_counts(as_file("path", path))
@@ -168,14 +170,35 @@ def _counted(
 
 
 def _read_counts(path: Path) -> Corpus:
+    if ending_of(path) == ".npy":
+        with readable(path):
+            return _with_numbers(_as_counts(path, np.load(path, allow_pickle=False)))
     check_npz(path)
     with readable(path), np.load(path, allow_pickle=False) as file:
         counts = _counts_in(path, file)
         arrays = [name for name in ("vocab", "vocabulary") if name in file.files]
-        vocabulary = file[arrays[0]] if arrays else np.array([f"word{i}" for i in range(counts.shape[1])])
+        if not arrays:
+            return _with_numbers(counts)
+        vocabulary = file[arrays[0]]
     if vocabulary.shape != (counts.shape[1],):
         raise ValueError(f"{path.name} must have one word per column, {counts.shape[1]}; got {vocabulary.shape[0]}")
     return Corpus(counts, vocabulary, np.arange(1, counts.shape[0] + 1))
+
+
+def _with_numbers(counts: sparse.csr_array) -> Corpus:
+    """Return a corpus whose words are numbered."""
+    words = np.array([f"word{number}" for number in range(counts.shape[1])])
+    return Corpus(counts, words, np.arange(1, counts.shape[0] + 1))
+
+
+def _as_counts(path: Path, array: np.ndarray) -> sparse.csr_array:
+    """Return a matrix of counts; raise if an array is none."""
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{path.name} must hold a matrix of counts, documents x words; it has shape {array.shape} and type "
+            f"{array.dtype}"
+        )
+    return sparse.csr_array(array)
 
 
 def _counts_in(path: Path, file: Any) -> sparse.csr_array:
@@ -189,7 +212,10 @@ def _counts_in(path: Path, file: Any) -> sparse.csr_array:
         if hasattr(loaded, "check_format"):
             loaded.check_format()  # conversion to CSR does not check
         return sparse.csr_array(loaded)
-    if "counts" in names:
-        return sparse.csr_array(file["counts"])
+    others = names - {"vocab", "vocabulary"}
+    if "counts" in names or len(others) == 1:
+        return _as_counts(path, file["counts" if "counts" in names else others.pop()])
     present = ", ".join(sorted(names)) or "nothing"
-    raise ValueError(f"{path.name} must hold the array counts, or doc, word and count; it holds {present}")
+    raise ValueError(
+        f"{path.name} must hold the array counts, or doc, word and count, or one matrix alone; it holds {present}"
+    )
