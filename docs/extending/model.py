@@ -90,7 +90,7 @@ class PoissonMixture(MomentModel):
     def moments(self, data: Any) -> CountMoments:
         counts = check_array(data, dtype=np.float64, ensure_min_samples=2, input_name="X")
         if np.any(counts < 0) or np.any(counts != np.round(counts)):
-            raise ValueError("X must hold counts, whole numbers that are not negative")
+            raise ValueError("X must contain counts, whole numbers that are not negative")
         n, d = counts.shape
         if self.n_components > d:
             raise ValueError(f"n_components must be at most {d}, the number of counts; got {self.n_components}")

@@ -219,13 +219,13 @@ def test_progress_stays_off_pipes(tensor_file):
         (["topics", "missing.npz", "--topics", "2"], "does not exist"),
         (
             ["topics", "other.npz", "--topics", "2"],
-            "other.npz must hold a matrix of counts, documents x words; it has shape (3,)",
+            "other.npz must contain a matrix of counts, documents x words; it has shape (3,)",
         ),
         (
             ["topics", "two.npz", "--topics", "2"],
-            "two.npz must hold the array counts, or doc, word and count, or one matrix alone; it holds a, b",
+            "two.npz must contain the array counts, or doc, word and count, or one matrix alone; it contains a, b",
         ),
-        (["topics", "tensor.npy", "--topics", "2"], "tensor.npy must hold a matrix of counts, documents x words"),
+        (["topics", "tensor.npy", "--topics", "2"], "tensor.npy must contain a matrix of counts, documents x words"),
         (["factorize", "tensor.npy", "--rank", "3", "--variable", "X"], "leave --variable out"),
         (["label", "missing.csv"], "missing.csv does not exist"),
         (
@@ -264,7 +264,7 @@ def test_progress_stays_off_pipes(tensor_file):
         (["factorize", "nothing.npy", "-k", "2"], "nothing.npy is empty"),
         (["factorize", "blank.csv", "-k", "2"], "blank.csv is empty"),
         (["factorize", "names.csv", "-k", "2"], "tensor must not be empty; the table has no rows"),
-        (["factorize", "two.npz", "-k", "2"], "--variable name one; it holds a (3, 3, 3), b (3, 3, 3)"),
+        (["factorize", "two.npz", "-k", "2"], "--variable name one; it contains a (3, 3, 3), b (3, 3, 3)"),
         (["label", "long.csv"], "Name others by --task, --worker and --label; --wide is for a table with"),
         (["label", "long.csv", "--task", "d"], "--task must be a column of long.csv, one of a, b, c, v; got 'd'"),
         (["label", "long.csv", "--wide"], "--wide needs each task once in long.csv; 0 has 6 rows. Leave --wide out"),

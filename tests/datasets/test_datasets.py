@@ -68,7 +68,7 @@ def test_votes_are_read_as_published(tmp_path):
 def test_bad_lines_and_two_truths_are_named(tmp_path):
     votes = tmp_path / "x.txt"
     votes.write_text("1\t1\t2\n1\tx\t1\n")
-    with pytest.raises(ValueError, match=r"x\.txt, line 2, must hold 3 whole numbers"):
+    with pytest.raises(ValueError, match=r"x\.txt, line 2, must contain 3 whole numbers"):
         datasets.read_crowd(votes)
     good, truth = tmp_path / "y.txt", tmp_path / "truth.txt"
     good.write_text("1\t1\t2\n")
@@ -101,7 +101,7 @@ def test_bags_of_words_are_read_as_published(tmp_path):
     data = datasets.read_bag_of_words(tmp_path / "docword.x.txt.gz", tmp_path / "vocab.x.txt")
     assert_array_equal(data.counts.toarray(), [[4, 0, 1], [0, 7, 0]])
     (tmp_path / "vocab.x.txt").write_text("one\n")
-    with pytest.raises(ValueError, match="must hold 3 words"):
+    with pytest.raises(ValueError, match="must contain 3 words"):
         datasets.read_bag_of_words(tmp_path / "docword.x.txt.gz", tmp_path / "vocab.x.txt")
     (tmp_path / "docword.empty.txt").write_text("0\n1\n0\n")
     with pytest.raises(ValueError, match="must be on every line; got 0 numbers"):
@@ -124,7 +124,9 @@ def test_nothing_is_fetched_unasked(nowhere):
 
 def test_a_folder_that_lacks_it_is_named(nowhere, monkeypatch):
     monkeypatch.setenv("CODIAG_DATA_DIR", str(nowhere))
-    with pytest.raises(FileNotFoundError, match=f"not in CODIAG_DATA_DIR, {nowhere}: it must hold facebook/UNC28.npz"):
+    with pytest.raises(
+        FileNotFoundError, match=f"not in CODIAG_DATA_DIR, {nowhere}: it must contain facebook/UNC28.npz"
+    ):
         datasets.load_facebook("UNC28")
 
 

@@ -194,7 +194,7 @@ def test_fixed_modes_that_cannot_be():
     start = (None, list(PROBLEM.factors))
     for init, fixed, words in (
         ("svd", [0], "init must be a CPTensor or a pair"),
-        (start, [3], r"fixed_modes must hold modes from 0 to 2; got \[3\]"),
+        (start, [3], r"fixed_modes must contain modes from 0 to 2; got \[3\]"),
         ((None, start[1][::-1]), [0], "init must have 6 rows in mode 0"),
         ((None, start[1][:2]), [0], "init must have 3 factors with 3 columns"),
     ):

@@ -185,7 +185,7 @@ def test_some_modes_may_be_free():
         (parafac, {"l2_reg": -1.0}, "l2_reg must"),
         (non_negative_parafac_hals, {"sparsity_coefficients": [None, 0.1, None]}, "sparsity_coefficients=.*supported"),
         (non_negative_parafac_hals, {"nn_modes": "some"}, "nn_modes must be 'all', None or a sequence"),
-        (non_negative_parafac_hals, {"nn_modes": [3]}, r"nn_modes must hold modes from 0 to 2; got \[3\]"),
+        (non_negative_parafac_hals, {"nn_modes": [3]}, r"nn_modes must contain modes from 0 to 2; got \[3\]"),
         (non_negative_parafac_hals, {"fixed_modes": [0, 1, 2], "init": (None, FACTORS)}, "must leave a mode to fit"),
         (non_negative_parafac, {"init": "best"}, "init must be 'svd', 'random'"),
         (non_negative_parafac, {"n_iter_max": -1}, "n_iter_max must not be negative"),

@@ -71,5 +71,5 @@ def test_a_tensor_of_zeros_is_refused_whatever_the_method():
 @pytest.mark.parametrize(("function", "name"), [(cp_apr, "input_tensor"), (gcp_opt, "data")])
 def test_errors_name_what_a_tensor_is_called_here(function, name):
     rest = () if function is cp_apr else ("POISSON",)
-    with pytest.raises(TypeError, match=f"^{name} must hold real or complex numbers"):
+    with pytest.raises(TypeError, match=f"^{name} must contain real or complex numbers"):
         function(np.full((2, 3, 4), "a"), 1, *rest)

@@ -103,7 +103,7 @@ def test_crowds_of_fewer_tasks_than_classes_begin_with_the_majority():
         (lambda: parafac(CUBE, 1, random_state=2.5), TypeError, "random_state must be None"),
         (lambda: FactoredTensor(np.array(1.0), [FACTOR] * 3), ValueError, "weights must have one axis"),
         (lambda: FactoredTensor(np.ones(3), None), TypeError, "factors must be a sequence of arrays"),
-        (lambda: symmetrize(object), TypeError, "array must hold real or complex numbers"),
+        (lambda: symmetrize(object), TypeError, "array must contain real or complex numbers"),
         (lambda: symmetrize(np.ones((2, 2, 3))), ValueError, "array must have modes of one size"),
         (lambda: symmetrize(np.full((1, 1, 1), np.inf)), ValueError, "array must be finite"),
         (lambda: datasets.names([]), ValueError, "folder must be crowd, eem, facebook, microbiome or text"),
@@ -113,7 +113,7 @@ def test_crowds_of_fewer_tasks_than_classes_begin_with_the_majority():
         (lambda: WordMomentTensor(np.array(1.0)), ValueError, r"counts must have shape \(documents, words\)"),
         (lambda: unit_factor(3, 10**30), ValueError, "rank must be at most 9223372036854775807"),
         (lambda: unit_factor(3, 10**15), ValueError, "rank must be at most 366503875925 for columns of size 3"),
-        (lambda: WordMomentTensor([[1e300, 2.0]]), ValueError, "counts must hold documents of at most 9"),
+        (lambda: WordMomentTensor([[1e300, 2.0]]), ValueError, "counts must contain documents of at most 9"),
         (lambda: ENTRIES.without_empty_rows("abc"), TypeError, "at_least must be an integer"),
         (
             lambda: theory.error_bound(np.eye(3), np.ones(3), 0.1, orthogonal=True, delta=np.nan),

@@ -44,9 +44,9 @@ def test_npz(tmp_path):
     assert_array_equal(read_tensor(tmp_path / "one.npz").to_dense(), ENTRIES)
     np.savez(tmp_path / "two.npz", first=ENTRIES, second=2 * ENTRIES)
     assert_array_equal(read_tensor(tmp_path / "two.npz", "second").to_dense(), 2 * ENTRIES)
-    with pytest.raises(ValueError, match=r"must hold one array .* it holds first \(2, 3, 4\), second \(2, 3, 4\)"):
+    with pytest.raises(ValueError, match=r"must contain one array .* it holds first \(2, 3, 4\), second \(2, 3, 4\)"):
         read_tensor(tmp_path / "two.npz")
-    with pytest.raises(ValueError, match="has no array 'third'; it holds first, second"):
+    with pytest.raises(ValueError, match="has no array 'third'; it contains first, second"):
         read_tensor(tmp_path / "two.npz", "third")
 
 
@@ -98,10 +98,10 @@ def test_arrays_that_are_stored_in_chunks(tmp_path, name):
     assert_array_equal(read_tensor(several, "inside/second").to_dense(), 2 * ENTRIES)
     assert_array_equal(read_tensor(f"{several}:/inside/second").to_dense(), 2 * ENTRIES)
     with pytest.raises(
-        ValueError, match=r"must hold one array .* first \(2, 3, 4\), inside/second \(2, 3, 4\), labels"
+        ValueError, match=r"must contain one array .* first \(2, 3, 4\), inside/second \(2, 3, 4\), labels"
     ):
         read_tensor(several)
-    with pytest.raises(ValueError, match="has no array 'third'; it holds first, inside/second, labels"):
+    with pytest.raises(ValueError, match="has no array 'third'; it contains first, inside/second, labels"):
         read_tensor(f"{several}:third")
 
 
@@ -145,7 +145,7 @@ def test_zarr_folders_that_are_none_say_why(tmp_path):
     with zipfile.ZipFile(tmp_path / "other.zarr", "w") as archive:
         archive.writestr("text", "text")
     expected = {
-        "empty.zarr": r"it holds none of zarr\.json, .* but nothing\. Name the folder",
+        "empty.zarr": r"it contains none of zarr\.json, .* but nothing\. Name the folder",
         "text.zarr": r"neither a folder nor a zip archive of one\. Write the array with",
         "other.zarr": r"the archive holds none of zarr\.json",
     }
@@ -240,12 +240,12 @@ def write(path, content):
         ("a.npz", b"PK not a zip", "a.npz"),
         ("a.npz", b"garbage", "a.npz is not a readable .npz file: it does not begin like one"),
         ("a.npz", pickle.dumps(Evil()), "a.npz holds pickled objects, which are refused"),
-        ("a.npz", lambda path: np.savez(path, a=np.ones(3)), "must hold one array of three modes or more"),
+        ("a.npz", lambda path: np.savez(path, a=np.ones(3)), "must contain one array of three modes or more"),
         ("a.npy", lambda path: np.save(path, np.ones((3, 3))), "at least three modes"),
         ("a.mat", b"nonsense" * 40, "a.mat is not a readable .mat file"),
         ("a.mat", b"MATLAB 7.3 MAT-file, Platform" + b" " * 95 + b"\x00\x02IM" + b"\x00" * 400, "MATLAB 7.3"),
-        ("a.tns", b"1 2 x 4\n", "must hold lines of coordinates and a value"),
-        ("a.tns", b"1 2 3 4\n1 2 3\n", "must hold lines of coordinates and a value"),
+        ("a.tns", b"1 2 x 4\n", "must contain lines of coordinates and a value"),
+        ("a.tns", b"1 2 3 4\n1 2 3\n", "must contain lines of coordinates and a value"),
         ("a.tns", b"0 1 1 4\n", "count from one; the least is 0"),
         ("a.tns", b"1.5 1 1 4\n", "whole coordinates"),
         ("a.tns", b"1 1 4\n", "at least three modes"),

@@ -300,7 +300,7 @@ def test_numbers_that_cannot_be_determined_must_be_given():
             model.fit(iter([np.ones((3, 4))]))
     with pytest.raises(ValueError, match="n_components must be given to partial_fit"):
         SphericalGaussianMixture(None, max_iter=0).partial_fit(parts[0])
-    with pytest.raises(ValueError, match="X must hold samples that differ"):
+    with pytest.raises(ValueError, match="X must contain samples that differ"):
         SphericalGaussianMixture(None).fit(np.ones((10, 3)))
     with pytest.raises((TypeError, ValueError), match="n_components"):
         MODELS["PoissonMixture"].kind(None).fit(MODELS["PoissonMixture"].draw(50, 0)[0])

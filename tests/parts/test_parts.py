@@ -218,7 +218,7 @@ class TestEmptyParts:
             once = copy.deepcopy(model).set_params(max_iter=0).fit(iter(parts))
             assert np.all(np.isfinite(getattr(once, name)))
             for nothing in ([data[:0], data[:0]], [], iter([]), lambda: iter([])):
-                with pytest.raises(ValueError, match="X must hold samples, in at least one part"):
+                with pytest.raises(ValueError, match="X must contain samples, in at least one part"):
                     copy.deepcopy(model).fit(nothing)
         sequences = np.array_split(chain(3000, 0)[0], 6)
         found = HiddenMarkov(3, max_iter=1, random_state=0).fit(lambda: iter([[], sequences, []]))

@@ -291,7 +291,11 @@ def unknown_sizes():
         (unknown_sizes, ValueError, r"compute_chunk_sizes\(\) first"),
         (lambda: da.ones((40, 40)), ValueError, "at least three modes; got 2"),
         (lambda: da.ones((4, 4, 4), dtype=complex), TypeError, "real and imaginary parts as one more mode"),
-        (lambda: da.from_array(np.full((4, 4, 4), "a")), TypeError, "must hold real numbers; got a dask array of <U1"),
+        (
+            lambda: da.from_array(np.full((4, 4, 4), "a")),
+            TypeError,
+            "must contain real numbers; got a dask array of <U1",
+        ),
         (lambda: da.ones((4, 0, 4)), ValueError, "must not be empty"),
     ],
 )

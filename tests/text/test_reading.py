@@ -126,7 +126,7 @@ def test_counts_whose_words_are_out_of_place(tmp_path):
     ("columns", "kind", "words"),
     [
         ({"a": [1, 2], "b": [1]}, ValueError, "columns must be of one length; got a 2, b 1"),
-        ({"a": [1], "b": None}, TypeError, "columns must hold sequences; 'b' is NoneType"),
+        ({"a": [1], "b": None}, TypeError, "columns must contain sequences; 'b' is NoneType"),
         ([[1]], TypeError, "columns must be a mapping"),
     ],
 )

@@ -56,7 +56,7 @@ def as_stack(matrices: Array | Sequence[Array], *, symmetric: bool) -> Array:
         raise ValueError(f"matrices must not be empty; got shape {tuple(stack.shape)}")
     if stack.shape[0] < 2:
         raise ValueError(
-            "matrices must hold at least two matrices, since one alone does not determine the factors; got 1. "
+            "matrices must contain at least two matrices, since one alone does not determine the factors; got 1. "
             "Use numpy.linalg.eigh for one symmetric matrix, numpy.linalg.svd for one that is not"
         )
     if symmetric:
@@ -239,7 +239,7 @@ def as_number_array(
     if isinstance(values, np.ndarray) and values.dtype.kind not in "biufc":
         objects = f"; numpy.asarray({name}, float) makes numbers of objects, and NaN of None"
         raise TypeError(
-            f"{name} must hold {kind}; got {type(raw).__name__} of dtype {values.dtype}"
+            f"{name} must contain {kind}; got {type(raw).__name__} of dtype {values.dtype}"
             + (objects if values.dtype.kind == "O" else "")
         )
     if cast and values.dtype not in (xp.float32, xp.float64, xp.complex64, xp.complex128):

@@ -162,7 +162,7 @@ def _numbers(path: Path, n_columns: int) -> np.ndarray:
         return np.array([[int(field) for field in fields[:n_columns]] for _, fields in rows]).reshape(-1, n_columns)
     except ValueError:
         bad = next(number for number, fields in rows if not _is_whole(fields, n_columns))
-        raise ValueError(f"{path.name}, line {bad}, must hold {n_columns} whole numbers") from None
+        raise ValueError(f"{path.name}, line {bad}, must contain {n_columns} whole numbers") from None
 
 
 def _is_whole(fields: list[str], n_columns: int) -> bool:

@@ -162,7 +162,7 @@ def _read_mat(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
     contents = read_mat(path)
     missing = {"A", "local_info"} - set(contents)
     if missing:
-        raise ValueError(f"{path.name} must hold A and local_info; it lacks {', '.join(sorted(missing))}")
+        raise ValueError(f"{path.name} must contain A and local_info; it lacks {', '.join(sorted(missing))}")
     links = contents["A"]
     if sparse.issparse(links):
         links.check_format()  # before a conversion that does not check it

@@ -235,7 +235,7 @@ def _way_out(name: str, source: Source) -> str:
     given = os.environ.get("CODIAG_DATA_DIR")
     if given:
         download = f". Without it, download=True gets them from {source.address}" if source.original else ""
-        return f"{name} is not in CODIAG_DATA_DIR, {given}: it must hold {needed}{download}"
+        return f"{name} is not in CODIAG_DATA_DIR, {given}: it must contain {needed}{download}"
     if not source.original:
         return (
             f"{name} is not on this computer. Set CODIAG_DATA_DIR to a folder that holds {needed}; "

@@ -118,7 +118,7 @@ def read_bag_of_words(counts: str | Path, vocabulary: str | Path) -> CorpusData:
     with readable(words_path):
         words = np.array(words_path.read_text().split())
     if words.size != n_words:
-        raise ValueError(f"{words_path.name} must hold {n_words} words; it holds {words.size}")
+        raise ValueError(f"{words_path.name} must contain {n_words} words; it contains {words.size}")
     rows, columns, numbers = table.T
     with readable(path):
         matrix = sparse.csr_array((numbers.astype(np.float64), (rows - 1, columns - 1)), shape=(n_documents, n_words))

@@ -155,7 +155,7 @@ def _of_matrix(matrix: Any, rank: int, fixed: list[int]) -> Factorization:
     entries = as_number_array(matrix, "tensor")
     xp = array_namespace(entries)
     if not bool(xp.all(xp.isfinite(entries))):
-        raise ValueError("tensor must be finite; it holds NaN or infinite entries")
+        raise ValueError("tensor must be finite; it contains NaN or infinite entries")
     if rank > min(entries.shape):
         raise ValueError(f"rank must be at most {min(entries.shape)}, the smaller side of the matrix; got {rank}")
     left, sizes, right = xp.linalg.svd(entries, full_matrices=False)

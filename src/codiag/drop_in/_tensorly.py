@@ -377,7 +377,7 @@ def _as_modes(name: str, modes: Any, order: int) -> list[int]:
     given = list(modes)
     last = order - 1
     if any(isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not 0 <= mode <= last for mode in given):
-        raise ValueError(f"{name} must hold modes from 0 to {last}; got {given}")
+        raise ValueError(f"{name} must contain modes from 0 to {last}; got {given}")
     return [int(mode) for mode in given]
 
 

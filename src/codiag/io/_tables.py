@@ -198,7 +198,7 @@ def _checked_rows(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         raise TypeError(f"columns must be a mapping from names to columns; got {type(columns).__name__}")
     for name, column in columns.items():
         if not isinstance(column, Iterable) or getattr(column, "ndim", 1) == 0:
-            raise TypeError(f"columns must hold sequences; {name!r} is {type(column).__name__}")
+            raise TypeError(f"columns must contain sequences; {name!r} is {type(column).__name__}")
     cells = {name: list(column) for name, column in columns.items()}
     if len({len(column) for column in cells.values()}) > 1:
         lengths = ", ".join(f"{name} {len(column)}" for name, column in cells.items())

@@ -167,7 +167,7 @@ def _read_tns(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
             table = read_numbers(lines)
     except (ValueError, UnicodeDecodeError) as error:
         reason = str(error).split(";")[0]
-        raise ValueError(f"{path.name} must hold lines of coordinates and a value: {reason}") from error
+        raise ValueError(f"{path.name} must contain lines of coordinates and a value: {reason}") from error
     if table.size == 0:
         raise ValueError(f"{path.name} holds no entries")
     numbers = table[:, :-1].T
@@ -223,13 +223,15 @@ def _chosen(path: Path, arrays: Mapping[str, Any], variable: str | None) -> Any:
     if variable is not None:
         variable = variable.strip("/") if variable not in arrays else variable
         if variable not in arrays:
-            raise ValueError(f"{path.name} has no array {variable!r}; it holds {', '.join(sorted(arrays)) or 'none'}")
+            raise ValueError(
+                f"{path.name} has no array {variable!r}; it contains {', '.join(sorted(arrays)) or 'none'}"
+            )
         return arrays[variable]
     tensors = [name for name, array in arrays.items() if np.ndim(array) >= 3]
     if len(tensors) != 1:
         contents = ", ".join(f"{name} {np.shape(array)}" for name, array in sorted(arrays.items())) or "nothing"
         raise ValueError(
-            f"{path.name} must hold one array of three modes or more, or `variable` name one; it holds {contents}"
+            f"{path.name} must contain one array of three modes or more, or `variable` name one; it contains {contents}"
         )
     return arrays[tensors[0]]
 
@@ -300,7 +302,7 @@ def _check_zarr_folder(path: Path) -> None:
     if not any((path / name).exists() for name in ZARR_METADATA):
         contents = "other files" if any(path.iterdir()) else "nothing"
         raise ValueError(
-            f"it holds none of {', '.join(ZARR_METADATA)}, which a Zarr array or group begins with, but {contents}. "
+            f"it contains none of {', '.join(ZARR_METADATA)}, which a Zarr array or group begins with, but {contents}. "
             "Name the folder that holds one, or write the array again, as with zarr.save_array"
         )
 

@@ -160,7 +160,7 @@ def check_init(init: Init, names: tuple[str, ...] = ("random",)) -> None:
         if not np.all(np.isfinite(array)) or not np.any(array):
             raise ValueError("init must be finite and not zero, or there is no way to go from it")
     if any(factor.ndim != 2 for factor in factors):
-        raise ValueError("init must hold factors of shape (d, rank)")
+        raise ValueError("init must contain factors of shape (d, rank)")
     if weights is not None and any(weights.shape != factor.shape[1:] for factor in factors):
         shapes = ", ".join(str(factor.shape) for factor in factors)
         raise ValueError(f"init must have a weight for every column of its factors; got {weights.shape} and {shapes}")

@@ -286,11 +286,11 @@ def _unit(arrays: list[np.ndarray], name: str) -> list[np.ndarray]:
         raise ValueError(f"{name} must have one number of components in all modes; got factors of shape {shapes}")
     for array in arrays:
         if array.ndim != 2:
-            raise ValueError(f"{name} must hold factors of shape (d, k); got an array of shape {array.shape}")
+            raise ValueError(f"{name} must contain factors of shape (d, k); got an array of shape {array.shape}")
         if 0 in array.shape:
-            raise ValueError(f"{name} must hold factors that are not empty; got an array of shape {array.shape}")
+            raise ValueError(f"{name} must contain factors that are not empty; got an array of shape {array.shape}")
         if not np.all(np.isfinite(array)):
-            raise ValueError(f"{name} must be finite; it holds NaN or infinite entries")
+            raise ValueError(f"{name} must be finite; it contains NaN or infinite entries")
     # Scaling by a power of two prevents overflow of squares and is exact.
     arrays = [_shifted(array, -int(np.frexp(np.max(np.abs(array)))[1])) for array in arrays]
     norms = [np.linalg.norm(array, axis=0) for array in arrays]

@@ -15,7 +15,7 @@ from concurrent.futures import CancelledError
 from itertools import chain
 from typing import Any, TypeVar
 
-NOTHING = "X must hold samples, in at least one part; got no part, or empty ones alone"
+NOTHING = "X must contain samples, in at least one part; got no part, or empty ones alone"
 
 
 class Parts(ABC):

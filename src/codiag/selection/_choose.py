@@ -195,7 +195,7 @@ def _checked(ranks: Any) -> list[int]:
     for rank in wanted:
         as_number("ranks", rank, integer=True)
     if not wanted:
-        raise ValueError("ranks must hold at least one rank; got none")
+        raise ValueError("ranks must contain at least one rank; got none")
     return sorted({int(rank) for rank in wanted})
 
 

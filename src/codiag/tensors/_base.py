@@ -890,10 +890,10 @@ def check_shape(shape: Sequence[int], name: str = "tensor") -> tuple[int, ...]:
         raise TypeError(f"shape must be a sequence of integers, one for every mode; got {shape!r}")
     shape = tuple(shape)
     if any(isinstance(size, bool) or not isinstance(size, int | np.integer) for size in shape):
-        raise TypeError(f"shape must hold integers, one for every mode; got {shape}")
+        raise TypeError(f"shape must contain integers, one for every mode; got {shape}")
     shape = tuple(int(size) for size in shape)  # products of NumPy integers may overflow
     if any(size < 0 for size in shape):
-        raise ValueError(f"shape must not hold negative numbers; got {shape}")
+        raise ValueError(f"shape must not contain negative numbers; got {shape}")
     if len(shape) < 3:
         hint = {2: "; for one matrix use numpy.linalg.svd", 1: "", 0: ""}[len(shape)]
         raise ValueError(f"{name} must have at least three modes; got {len(shape)}, shape {shape}{hint}")

@@ -47,7 +47,7 @@ class SumTensor(Tensor):
             raise TypeError(f"terms must be a sequence of tensors; got {type(terms).__name__}")
         given = [as_tensor(term) for term in terms]
         if not given:
-            raise ValueError("terms must hold at least one tensor; got none")
+            raise ValueError("terms must contain at least one tensor; got none")
         self.terms = tuple(_beside(term, given[0].reference) for term in given)
         shapes = {term.shape for term in self.terms}
         if len(shapes) != 1:

@@ -61,7 +61,7 @@ class CrossMomentTensor(Tensor):
         xp = array_namespace(self.reference)
         n = lengths[0]
         if n == 0:
-            raise ValueError("views must hold at least one sample; got none")
+            raise ValueError("views must contain at least one sample; got none")
         if weights is None:
             self.weights = xp.ones(n, dtype=self.reference.dtype, device=device(self.reference)) / n
         else:
@@ -317,7 +317,7 @@ def _as_view(view: Any) -> Any:
         raise ValueError(f"views must have shape (n, d), one row per sample; got {tuple(array.shape)}")
     xp = array_namespace(array)
     if not bool(xp.all(xp.isfinite(array))):
-        raise ValueError("views must be finite; they hold NaN or infinite entries")
+        raise ValueError("views must be finite; they contain NaN or infinite entries")
     return array
 
 

@@ -101,7 +101,7 @@ class TestChains:
 
     def test_symbols_never_seen(self):
         model = HiddenMarkov(2, random_state=0).fit(chain(3000, 0)[0])
-        with pytest.raises(ValueError, match="X must hold symbols below 8"):
+        with pytest.raises(ValueError, match="X must contain symbols below 8"):
             model.predict([0, 9])
 
 

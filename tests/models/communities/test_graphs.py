@@ -1,4 +1,4 @@
-"""Graphs of all kinds: what must hold whatever nodes are called, however they are written, and however odd."""
+"""Graphs of all kinds: what must contain whatever nodes are called, however they are written, and however odd."""
 
 from __future__ import annotations
 
@@ -207,8 +207,8 @@ def test_communities_that_were_not_asked_for_have_members():
         ("abc", ValueError, "pairs of linked nodes"),
         ({1: [2]}, ValueError, "pairs of linked nodes"),
         (sparse.coo_array(np.ones(5)), ValueError, "must be square"),
-        (np.ones((9, 9)) * 1j, TypeError, "must hold real numbers"),
-        (np.full((3, 3), "a"), TypeError, "must hold real numbers"),
+        (np.ones((9, 9)) * 1j, TypeError, "must contain real numbers"),
+        (np.full((3, 3), "a"), TypeError, "must contain real numbers"),
         (1e200 * (1 - np.eye(9)), ValueError, "weights between 1e-50 and 1e50"),
     ],
 )

@@ -273,10 +273,10 @@ def test_one_class_one_vote_and_tasks_nobody_saw():
     ("options", "message"),
     [
         ({"init": "best"}, "init must be 'moments', 'majority' or an array"),
-        ({"init": np.ones((2, 3, 3))}, "init must hold a matrix for each of 20 workers"),
+        ({"init": np.ones((2, 3, 3))}, "init must contain a matrix for each of 20 workers"),
         ({"prior": "flat"}, "prior must be 'estimated', 'uniform' or an array"),
-        ({"prior": [0.5, 0.5]}, "prior must hold 3 positive shares"),
-        ({"groups": [0, 1, 2]}, "groups must hold 0, 1 or 2 for each of 20 workers"),
+        ({"prior": [0.5, 0.5]}, "prior must contain 3 positive shares"),
+        ({"groups": [0, 1, 2]}, "groups must contain 0, 1 or 2 for each of 20 workers"),
         ({"pooling": 2}, "pooling must be between 0 and 1"),
         ({"max_iter": -1}, "max_iter"),
         ({"smoothing": -1.0}, "smoothing"),

@@ -157,7 +157,7 @@ def test_rows_of_a_matrix_have_a_class_each():
         DawidSkene().fit(matrix, wrong[:20])
     with pytest.raises(ValueError, match=r"gold must be a vector; got an array of shape \(60, 2\)"):
         DawidSkene().fit(matrix, np.stack([marked, marked], axis=1))
-    with pytest.raises(TypeError, match="gold must hold the classes of tasks"):
+    with pytest.raises(TypeError, match="gold must contain the classes of tasks"):
         DawidSkene().fit(matrix, np.array(1))
 
 
@@ -179,7 +179,7 @@ def test_gold_labels_of_no_task_are_none(gold):
         (([0, 1], [1]), ValueError, "2 tasks and 1 labels"),
         (pd.DataFrame({"task": [0], "colour": [1]}), ValueError, "gold must have the columns task and label"),
         ([0, 1, 2], TypeError, "which task each class is of; got 3 classes without tasks, which only a matrix"),
-        (3, TypeError, "gold must hold the classes of tasks; got int. Pass a mapping"),
+        (3, TypeError, "gold must contain the classes of tasks; got int. Pass a mapping"),
         ({0: [1]}, TypeError, "can be hashed"),
     ],
 )

@@ -141,7 +141,7 @@ def test_names_of_columns_may_differ():
 
 
 def test_labels_that_cannot_be_told_apart_are_refused():
-    with pytest.raises(TypeError, match="label must hold values that can be hashed"):
+    with pytest.raises(TypeError, match="label must contain values that can be hashed"):
         DawidSkene().fit(([0, 1], [0, 1], [["a"], ["b"]]))
 
 

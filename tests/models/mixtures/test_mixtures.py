@@ -265,11 +265,11 @@ class TestDegenerateSamples:
     @pytest.mark.parametrize(
         ("samples", "k", "words"),
         [
-            (np.ones((9, 3)), 1, "X must hold samples that differ"),
-            (np.ones((9, 3)), 2, "X must hold samples that differ"),
+            (np.ones((9, 3)), 1, "X must contain samples that differ"),
+            (np.ones((9, 3)), 2, "X must contain samples that differ"),
             (np.eye(3)[:2], 3, "n_components must be at most 2, the number of samples"),
-            (1e200 * np.eye(3), 2, "X must hold numbers whose squares are numbers"),
-            (1e-200 * np.eye(3), 2, "X must hold samples whose variances are numbers"),
+            (1e200 * np.eye(3), 2, "X must contain numbers whose squares are numbers"),
+            (1e-200 * np.eye(3), 2, "X must contain samples whose variances are numbers"),
             (np.repeat(np.eye(3)[:2], 9, axis=0), 3, "n_components=3 is more than the data determines"),
         ],
     )

@@ -176,9 +176,9 @@ def test_short_epochs_share_a_block_and_few_samples_are_refused():
     pairs = np.stack([part.T for part in np.split(channels, 1000)])
     eights = np.stack([part.T for part in np.split(channels, 125)])
     assert_allclose(NSS().fit(pairs).components_, NSS().fit(eights).components_, atol=1e-8)
-    with pytest.raises(ValueError, match=r"X must hold two windows or more.* got 1, of 12 samples"):
+    with pytest.raises(ValueError, match=r"X must contain two windows or more.* got 1, of 12 samples"):
         NSS().fit([channels[:6], channels[6:12]])
-    with pytest.raises(ValueError, match=r"X must hold two windows or more.* got 1, of 6 samples"):
+    with pytest.raises(ValueError, match=r"X must contain two windows or more.* got 1, of 6 samples"):
         NSS(n_components=1).fit([channels[:5], channels[5:6]])
 
 
@@ -223,8 +223,8 @@ def test_long_streams_fill_no_memory(monkeypatch):
     ("name", "model", "first", "words"),
     [
         ("SOBI", SOBI(lags=[1, 300]), [100, 200, 300], "lags must be below"),
-        ("SOBI", SOBI(), [1], "X must hold samples that differ"),
-        ("NSS", NSS(max_iter=0), [1, 5], "X must hold"),
+        ("SOBI", SOBI(), [1], "X must contain samples that differ"),
+        ("NSS", NSS(max_iter=0), [1, 5], "X must contain"),
     ],
     ids=str,
 )
@@ -254,7 +254,7 @@ def test_streams_are_checked_like_arrays(model):
     for wrong, words in (
         (1e150 * channels, "whose fourth powers are numbers"),
         (np.ma.masked_greater(channels, 1), r"\d+ entries are masked"),
-        (np.where(channels > 1, np.nan, channels), "X must hold finite numbers"),
+        (np.where(channels > 1, np.nan, channels), "X must contain finite numbers"),
     ):
         with pytest.raises(ValueError, match=f"{words}.*this was in part 1"):
             clone(model).fit(iter([channels, wrong]))

@@ -104,7 +104,7 @@ def test_fewer_components_are_those_of_the_leading_variances():
     [
         (SOBI(lags=0), ValueError, "lags must be positive"),
         (SOBI(lags=[1, 2.5]), TypeError, "lags must be an integer"),
-        (SOBI(lags=[]), ValueError, "lags must hold one lag or more"),
+        (SOBI(lags=[]), ValueError, "lags must contain one lag or more"),
         (SOBI(lags=b"ab"), TypeError, "lags must be an integer"),
         (SOBI(lags=[1, 200]), ValueError, "lags must be below 100"),
         (SOBI(max_iter=-1), ValueError, "max_iter must not be negative"),
@@ -124,16 +124,16 @@ def test_parameters_are_checked(model, error, words):
 
 @pytest.mark.parametrize("kind", [SOBI, JADE, NSS])
 def test_data_is_checked(kind):
-    with pytest.raises(ValueError, match="X must hold samples that differ"):
+    with pytest.raises(ValueError, match="X must contain samples that differ"):
         kind().fit(np.ones((10, 2)))
     data = np.random.default_rng(0).laplace(size=(5, 2, 40))
     for wrong, words in (
-        (np.where(data > 4, np.nan, data), r"X must hold finite numbers.*NaN.*list of recordings"),
-        (np.ma.masked_greater(data, 3), r"X must hold all samples; \d+ entries are masked"),
+        (np.where(data > 4, np.nan, data), r"X must contain finite numbers.*NaN.*list of recordings"),
+        (np.ma.masked_greater(data, 3), r"X must contain all samples; \d+ entries are masked"),
         (data[None], "X must be .* got an array of 4 axes"),
         ([data[0], data], "X must be .* got a list whose first items have"),
         (data.tolist(), "X must be .* got a list whose first items have"),
-        (data[:, :, :0], "X must hold epochs, channels and times"),
+        (data[:, :, :0], "X must contain epochs, channels and times"),
     ):
         with pytest.raises(ValueError, match=words):
             kind().fit(wrong)

@@ -247,7 +247,7 @@ def test_invalid_options_are_refused(options, error, words):
 
 @pytest.mark.parametrize("scale", [1e40, 1e120])
 def test_documents_whose_words_cannot_be_counted_are_refused(scale):
-    with pytest.raises(ValueError, match=r"X must hold documents of at most 9.0072e\+15 words"):
+    with pytest.raises(ValueError, match=r"X must contain documents of at most 9.0072e\+15 words"):
         SingleTopic(2).fit(scale * separated(20))
 
 

@@ -185,7 +185,7 @@ class DawidSkene(BaseEstimator):
             )
         cells = initial_error.reindex(index=rows, columns=votes.classes).fillna(0.0).to_numpy(dtype=np.float64)
         if np.any(cells < 0):
-            raise ValueError(f"initial_error must hold counts or probabilities; the least is {cells.min():g}")
+            raise ValueError(f"initial_error must contain counts or probabilities; the least is {cells.min():g}")
         return cells.reshape(votes.workers.size, votes.classes.size, -1)
 
     def _maximize(self, votes: Votes, classes: np.ndarray, added: np.ndarray | float = 0.0) -> CrowdModel:

@@ -104,7 +104,7 @@ class ChainSums(MomentSums):
     def merge(self, other: Self) -> Self:
         """Add other counts to these, by the names of symbols, and return these."""
         if self.size and other.size and _are_names(self.symbols) != _are_names(other.symbols):
-            raise TypeError("X must hold symbols of one kind, all integers or all strings; got both")
+            raise TypeError("X must contain symbols of one kind, all integers or all strings; got both")
         used = [sums for sums in (self, other) if sums.size]
         if not used:
             return self
@@ -124,7 +124,7 @@ class ChainSums(MomentSums):
     def finish(self) -> TripleCounts:
         """Return the counts, with the integers that do not occur added to the symbols."""
         if not self.numbers.shape[1]:
-            raise UndeterminedError("X must hold a sequence of three symbols or more; all are shorter")
+            raise UndeterminedError("X must contain a sequence of three symbols or more; all are shorter")
         seen = np.arange(self.symbols.size) if _are_names(self.symbols) else self.symbols.astype(np.intp)
         rest = self.frequencies, self.firsts, self.n_sequences
         return TripleCounts(self.all_symbols(), seen, self.triples, self.numbers[0], self.numbers[1:], *rest)
@@ -175,8 +175,8 @@ def _occurring(sequences: list[np.ndarray]) -> np.ndarray:
     symbols = np.unique(np.concatenate(sequences))
     if symbols[-1] >= MAX_SYMBOL:
         raise ValueError(
-            f"X must hold symbols below {MAX_SYMBOL}, as they number the columns of emissionprob_; got {symbols[-1]}. "
-            "Number those that occur by numpy.unique(X, return_inverse=True), or give them as strings"
+            f"X must contain symbols below {MAX_SYMBOL}, as they number the columns of emissionprob_; got "
+            f"{symbols[-1]}. Number those that occur by numpy.unique(X, return_inverse=True), or give them as strings"
         )
     return symbols
 

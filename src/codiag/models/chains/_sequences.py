@@ -26,7 +26,7 @@ def split_sequences(raw: Any, lengths: Any = None) -> list[np.ndarray]:
     """
     if isinstance(raw, str | bytes | Mapping) or not isinstance(raw, Iterable) or getattr(raw, "ndim", 1) == 0:
         hint = "; for the characters of a string give list(X)" if isinstance(raw, str) else ""
-        raise TypeError(f"X must hold symbols, or be a list of sequences of them; got {type(raw).__name__}{hint}")
+        raise TypeError(f"X must contain symbols, or be a list of sequences of them; got {type(raw).__name__}{hint}")
     entries = raw if isinstance(raw, np.ndarray) or hasattr(raw, "__array__") else list(raw)
     if isinstance(entries, list) and entries and all(_is_sequence(entry) for entry in entries):
         sequences = [_as_symbols(entry) for entry in entries]
@@ -49,15 +49,15 @@ def numbered(sequences: list[np.ndarray], symbols: np.ndarray) -> list[np.ndarra
     """Return sequences with every symbol replaced by its index in `symbols`; raise if one is not there."""
     if symbols.dtype.kind in "iu":
         if sequences[0].dtype.kind not in "iu":
-            raise TypeError(f"X must hold symbols as integers, as in fit; got {sequences[0].dtype}")
+            raise TypeError(f"X must contain symbols as integers, as in fit; got {sequences[0].dtype}")
         largest = max(int(sequence.max()) for sequence in sequences)
         if largest >= symbols.size:
-            raise ValueError(f"X must hold symbols below {symbols.size}, as in fit; got {largest}")
+            raise ValueError(f"X must contain symbols below {symbols.size}, as in fit; got {largest}")
         return [sequence.astype(np.intp) for sequence in sequences]
     index = {symbol: i for i, symbol in enumerate(symbols.tolist())}
     unknown = next((symbol for sequence in sequences for symbol in sequence.tolist() if symbol not in index), None)
     if unknown is not None:
-        raise ValueError(f"X must hold symbols that were there in fit; {unknown!r} was not")
+        raise ValueError(f"X must contain symbols that were there in fit; {unknown!r} was not")
     return [np.array([index[symbol] for symbol in sequence.tolist()], dtype=np.intp) for sequence in sequences]
 
 
@@ -93,32 +93,34 @@ def _as_symbols(raw: Any) -> np.ndarray:
         mixed = len(kinds) > 1 and any(issubclass(kind, str | bytes | type(None)) for kind in kinds)
         symbols = np.array(entries, dtype=object) if mixed else np.asarray(entries)
     except ValueError as error:
-        raise ValueError(f"X must hold symbols, or be a list of sequences of them: {error}") from error
+        raise ValueError(f"X must contain symbols, or be a list of sequences of them: {error}") from error
     symbols = symbols.ravel() if symbols.ndim == 2 and symbols.shape[1] == 1 else symbols
     if symbols.ndim != 1 or symbols.size == 0:
-        raise ValueError(f"X must hold symbols, shape (n,) or (n, 1), in every sequence; got {symbols.shape}")
+        raise ValueError(f"X must contain symbols, shape (n,) or (n, 1), in every sequence; got {symbols.shape}")
     if symbols.dtype.kind == "O":
         return _checked_names(symbols)
     if symbols.dtype.kind not in "iubUST":
-        raise TypeError(f"X must hold symbols as integers 0, 1, ... or as strings; got {symbols.dtype}")
+        raise TypeError(f"X must contain symbols as integers 0, 1, ... or as strings; got {symbols.dtype}")
     if symbols.dtype.kind in "iu" and symbols.min() < 0:
-        raise ValueError(f"X must hold symbols that are not negative; got {symbols.min()}")
+        raise ValueError(f"X must contain symbols that are not negative; got {symbols.min()}")
     return symbols
 
 
 def _checked_names(symbols: np.ndarray) -> np.ndarray:
     kinds = sorted({type(symbol).__name__ for symbol in symbols.tolist()})
     if kinds == ["int"]:
-        raise ValueError("X must hold symbols as integers 0, 1, ... that fit into 64 bits; some are larger")
+        raise ValueError("X must contain symbols as integers 0, 1, ... that fit into 64 bits; some are larger")
     if kinds != ["str"]:
-        raise TypeError(f"X must hold symbols of one kind, integers or strings, none missing; got {', '.join(kinds)}")
+        raise TypeError(
+            f"X must contain symbols of one kind, integers or strings, none missing; got {', '.join(kinds)}"
+        )
     return symbols
 
 
 def _of_one_kind(sequences: list[np.ndarray]) -> list[np.ndarray]:
     kinds = {"integers" if sequence.dtype.kind in "iu" else "names" for sequence in sequences}
     if len(kinds) > 1:
-        raise TypeError("X must hold symbols of one kind, all integers or all strings; got both")
+        raise TypeError("X must contain symbols of one kind, all integers or all strings; got both")
     return sequences
 
 

@@ -59,7 +59,7 @@ def _from_matrix(matrix: Any) -> Network:
         raise ValueError(f"the adjacency matrix must be square; got shape {matrix.shape}")
     values = matrix if sparse.issparse(matrix) else np.asarray(matrix)
     if values.dtype.kind not in "biuf":
-        raise TypeError(f"the adjacency matrix must hold real numbers, the weights of links; got {values.dtype}")
+        raise TypeError(f"the adjacency matrix must contain real numbers, the weights of links; got {values.dtype}")
     adjacency = _checked(sparse.csr_array(values, dtype=np.float64))
     return Network(adjacency, np.arange(adjacency.shape[0]))
 

@@ -189,7 +189,7 @@ def as_prior(votes: Votes, prior: Any, smoothing: float | str, pooling: float, *
     if isinstance(prior, str) and prior == "uniform":
         shares = np.full(k, 1 / k)
     if shares is not None and (shares.shape != (k,) or not np.all(shares > 0) or not abs(shares.sum() - 1) < 1e-6):
-        raise ValueError(f"prior must hold {k} positive shares of sum one, one for each class; got {shares}")
+        raise ValueError(f"prior must contain {k} positive shares of sum one, one for each class; got {shares}")
     added = 0.0 if isinstance(smoothing, str) else float(smoothing)
     pooled = np.full((k, k), 1 / k)
     if pooling > 0:  # the confusion matrix of all workers together, with the shares of the votes as classes

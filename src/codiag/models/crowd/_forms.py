@@ -245,7 +245,7 @@ def _series_entries(gold: Any) -> tuple[list[Any] | None, list[Any]]:
 
     series = nw.from_native(gold, series_only=True, pass_through=True)
     if not isinstance(series, nw.Series):
-        raise TypeError(f"gold must hold the classes of tasks; got {type(gold).__name__}. {GOLD_FORMS}")
+        raise TypeError(f"gold must contain the classes of tasks; got {type(gold).__name__}. {GOLD_FORMS}")
     index = nw.maybe_get_index(series)
     return None if index is None else _entries_of(index), _entries_of(series)
 

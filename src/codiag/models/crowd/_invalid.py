@@ -81,7 +81,7 @@ def _encoded(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
     try:
         codes = [places.setdefault(entry, len(places)) for entry in entries]
     except TypeError as error:
-        raise TypeError(f"label must hold values that can be hashed; {error}") from error
+        raise TypeError(f"label must contain values that can be hashed; {error}") from error
     return list(places), np.array(codes, dtype=np.int64)
 
 

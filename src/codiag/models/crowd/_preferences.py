@@ -123,7 +123,7 @@ def _named_columns(columns: Iterable[Any]) -> dict[str, np.ndarray]:
         for vector in vectors:
             set(vector.tolist())
     except TypeError as error:
-        raise TypeError(f"{name} must hold values that can be hashed; {error}") from error
+        raise TypeError(f"{name} must contain values that can be hashed; {error}") from error
     return dict(zip(PAIR_COLUMNS, vectors, strict=True))
 
 

@@ -83,7 +83,7 @@ def as_groups(
         return np.stack([random_groups(votes, rng, family) for _ in range(n_partitions)])
     given = np.atleast_2d(as_numbers("groups", groups))
     if given.ndim != 2 or given.shape[1] != n_workers or not np.all(np.isin(given, (0, 1, 2))):
-        raise ValueError(f"groups must hold 0, 1 or 2 for each of {n_workers} workers; got shape {np.shape(groups)}")
+        raise ValueError(f"groups must contain 0, 1 or 2 for each of {n_workers} workers; got shape {np.shape(groups)}")
     return given.astype(np.int64)
 
 
@@ -254,7 +254,7 @@ def start_from_given(votes: Votes, init: Any, labels: np.ndarray, prior: Prior) 
     shape = (n_workers, k, k)
     if confusions.shape != shape or np.any(confusions < 0) or not np.allclose(confusions.sum(axis=1), 1):
         raise ValueError(
-            f"init must hold a matrix for each of {n_workers} workers, {shape}, given label by true "
+            f"init must contain a matrix for each of {n_workers} workers, {shape}, given label by true "
             f"class, with columns of sum one; got shape {confusions.shape}"
         )
     model = _model(confusions[:, labels], np.full(k, 1 / k), prior)

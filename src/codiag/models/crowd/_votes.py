@@ -122,7 +122,7 @@ def as_votes(
 
 def _encoded(votes: VoteColumns, workers: np.ndarray | None = None, classes: np.ndarray | None = None) -> Votes:
     if votes.columns[0].size == 0:
-        raise ValueError("votes must hold at least one vote; got none")
+        raise ValueError("votes must contain at least one vote; got none")
     names = [None, workers, classes]
     if votes.shape is not None:
         names[:2] = np.arange(votes.shape[0]), np.arange(votes.shape[1]) if workers is None else workers
@@ -150,7 +150,7 @@ def _encode(column: np.ndarray, name: str, known: np.ndarray | None = None) -> t
     try:
         names = sorted_names(entries) if known is None else known
     except TypeError as error:
-        raise TypeError(f"{name} must hold values that can be hashed; {error}") from error
+        raise TypeError(f"{name} must contain values that can be hashed; {error}") from error
     places = {entry: place for place, entry in enumerate(names.tolist())}
     try:
         return np.fromiter((places[entry] for entry in entries), dtype=np.int64, count=len(entries)), names
@@ -239,7 +239,7 @@ class VoteSums(MomentSums):
     def finish(self) -> Votes:
         """Return all votes."""
         if self.votes is None:
-            raise ValueError("votes must hold at least one vote; got none")
+            raise ValueError("votes must contain at least one vote; got none")
         _check_size(self.votes)
         return self.votes
 

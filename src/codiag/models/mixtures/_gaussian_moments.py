@@ -59,7 +59,7 @@ class Samples:
         largest = float(np.max(np.abs(samples)))
         if largest > MAX_IN_SQUARES:
             raise ValueError(
-                f"X must hold numbers whose squares are numbers, below {MAX_IN_SQUARES:.0e}; the largest is "
+                f"X must contain numbers whose squares are numbers, below {MAX_IN_SQUARES:.0e}; the largest is "
                 f"{largest:.0e}"
             )
         center = samples.mean(axis=0)
@@ -157,7 +157,7 @@ class GaussianSums(MomentSums):
         largest = float(np.max(np.abs(part)))
         if largest > MAX_IN_CUBES:
             raise ValueError(
-                f"X must hold numbers whose cubes are numbers, below {MAX_IN_CUBES:.0e}; the largest is {largest:.0e}"
+                f"X must contain numbers whose cubes are finite, below {MAX_IN_CUBES:.0e}; the largest is {largest:.0e}"
             )
         center = part.mean(axis=0)
         inside = part - center
@@ -214,11 +214,11 @@ def _unit(reach: float, largest: float, least: float, what: str) -> float:
     """Return the power of two nearest to the largest distance from the mean, `reach`; raise if that is too small."""
     if reach <= 1e-15 * largest:
         raise UndeterminedError(
-            "X must hold samples that differ; all of them are the same, and a Gaussian around them would have no width"
+            "X must contain samples that differ; all of them are the same, and a Gaussian around them has no width"
         )
     if reach < least:
         raise ValueError(
-            f"X must hold samples whose {what} are numbers; they reach {reach:.0e} from their mean. Divide X by that"
+            f"X must contain samples whose {what} are numbers; they reach {reach:.0e} from their mean. Divide X by that"
         )
     return float(2.0 ** np.round(np.log2(reach)))
 

@@ -301,7 +301,7 @@ def _as_views(raw: Any) -> list[Any]:
 def _as_view(raw: Any, name: str) -> Any:
     if sparse.issparse(raw):
         if raw.dtype.kind not in "biuf":
-            raise TypeError(f"{name} must hold real numbers; got {raw.dtype}")
+            raise TypeError(f"{name} must contain real numbers; got {raw.dtype}")
         view = sparse.csr_array(raw, dtype=np.float64)
     else:
         view = np.asarray(as_real_array(raw, name, "use real and imaginary parts as separate columns"), np.float64)
@@ -309,7 +309,7 @@ def _as_view(raw: Any, name: str) -> Any:
         raise ValueError(f"{name} must have shape (n, d), one row per sample; got {view.shape}")
     entries = view.data if sparse.issparse(view) else view
     if not np.all(np.isfinite(entries)):
-        raise ValueError(f"{name} must be finite; it holds NaN or infinite entries")
+        raise ValueError(f"{name} must be finite; it contains NaN or infinite entries")
     return view
 
 

@@ -72,7 +72,7 @@ class Recordings:
         _check_size(largest)
         if largest < 1e-60:
             raise UndeterminedError(
-                f"X must hold samples that differ; the largest distance from their mean is {largest:.0e}"
+                f"X must contain samples that differ; the largest distance from their mean is {largest:.0e}"
             )
         return mean, Recordings([array - mean for array in self.arrays], self.form)
 
@@ -116,11 +116,11 @@ def as_recordings(estimator: Any, raw: Any, *, first: bool, least: int = 2) -> R
     else:
         cube = _in_double(partial(check_array, allow_nd=True, **CHECKS, input_name="X"), raw, estimator.takes_complex)
         if 0 in cube.shape:
-            raise ValueError(f"X must hold epochs, channels and times, at least one each; got shape {cube.shape}")
+            raise ValueError(f"X must contain epochs, channels and times, at least one each; got shape {cube.shape}")
         arrays = [as_samples(estimator, epoch.T, first and not number, 1) for number, epoch in enumerate(cube)]
     recordings = Recordings(arrays, form)
     if recordings.n_samples < least:
-        raise ValueError(f"X must hold at least {least} samples in all recordings; got {recordings.n_samples}")
+        raise ValueError(f"X must contain at least {least} samples in all recordings; got {recordings.n_samples}")
     return recordings
 
 
@@ -157,12 +157,12 @@ def _n_axes(item: Any) -> int:
 def _check_mask(raw: Any) -> None:
     n_masked = int(np.sum(np.ma.getmaskarray(raw))) if np.ma.isMaskedArray(raw) else 0
     if n_masked:
-        raise ValueError(f"X must hold all samples; {n_masked} entries are masked. {GAPS}")
+        raise ValueError(f"X must contain all samples; {n_masked} entries are masked. {GAPS}")
 
 
 def _check_size(largest: float) -> None:
     if not largest < MAX_SAMPLE:
-        raise ValueError(f"X must hold numbers whose fourth powers are numbers; some are {largest:.0e}. Divide it")
+        raise ValueError(f"X must contain numbers whose fourth powers are numbers; some are {largest:.0e}. Divide it")
 
 
 def rank_advice(n_samples: int, n_channels: int) -> str:
@@ -219,7 +219,7 @@ def _finite(samples: np.ndarray) -> np.ndarray:
         sample, channel = np.argwhere(~finite)[0]
         kind = "NaN" if np.any(np.isnan(samples)) else "infinity"
         raise ValueError(
-            f"X must hold finite numbers. Input X contains {kind}: {np.sum(~finite)} of {samples.size} entries, the "
+            f"X must contain finite numbers. Input X contains {kind}: {np.sum(~finite)} of {samples.size} entries, the "
             f"first in sample {sample}, channel {channel}. {GAPS}"
         )
     return samples
@@ -263,7 +263,7 @@ class Whitening:
         varying = sizes > np.maximum(ROUNDING * np.max(sizes), 64 * np.finfo(float).eps * np.abs(mean))
         if not np.any(varying):
             raise UndeterminedError(
-                "X must hold samples that differ, by more than rounding does; they are all the same"
+                "X must contain samples that differ, by more than rounding does; they are all the same"
             )
         units = np.where(varying, sizes, 1) if k is None else np.full(sizes.size, np.max(sizes))
         values, vectors = np.linalg.eigh(np.where(np.outer(varying, varying), covariance, 0) / np.outer(units, units))

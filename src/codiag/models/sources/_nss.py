@@ -40,7 +40,7 @@ class WindowStack(Stack):
         if counts.size < 2:
             advice = rank_advice(n, n_channels)
             raise UndeterminedError(
-                f"X must hold two windows or more, since one covariance does not separate sources; got 1, of {n} "
+                f"X must contain two windows or more, since one covariance does not separate sources; got 1, of {n} "
                 f"samples. A window has at least {MIN_SAMPLES} samples per component: shorter epochs, parts and "
                 f"recordings are joined with their neighbors{advice and f'. {advice}'}"
             )

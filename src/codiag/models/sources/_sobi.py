@@ -168,7 +168,7 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
     def _used_lags(self, longest: int) -> np.ndarray:
         """Return the lags in ascending order, below the length of the longest recording."""
         if longest < 2:
-            raise UndeterminedError("X must hold samples that follow each other; every recording is a single one")
+            raise UndeterminedError("X must contain samples that follow each other; every recording is a single one")
         if isinstance(self.lags, int | np.integer):
             return np.arange(1, min(self.lags, max(1, longest // 2)) + 1)
         lags = np.unique(np.asarray(self.lags))
@@ -209,7 +209,7 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
         if not (isinstance(lags, list | tuple | range) or getattr(lags, "ndim", 0) == 1):
             lags = [lags]
         if len(lags) == 0:
-            raise ValueError("lags must hold one lag or more; got none")
+            raise ValueError("lags must contain one lag or more; got none")
         for lag in lags:
             as_number("lags", lag, integer=True)
 

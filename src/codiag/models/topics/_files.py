@@ -162,7 +162,7 @@ def _counted(
         counts = vectorizer.fit_transform([documents[row] for row in nonempty])
     except ValueError as error:  # scikit-learn found no words
         raise ValueError(
-            f"{path.name} must hold words of two letters or more besides `stop_words`, each in at least `min_df` "
+            f"{path.name} must contain words of two letters or more besides `stop_words`, each in at least `min_df` "
             f"documents, {min_df:g}; none of its {len(nonempty)} documents has one"
         ) from error
     nonempty_names = np.array([names[row] for row in nonempty])
@@ -195,7 +195,7 @@ def _as_counts(path: Path, array: np.ndarray) -> sparse.csr_array:
     """Return a matrix of counts; raise if an array is none."""
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise ValueError(
-            f"{path.name} must hold a matrix of counts, documents x words; it has shape {array.shape} and type "
+            f"{path.name} must contain a matrix of counts, documents x words; it has shape {array.shape} and type "
             f"{array.dtype}"
         )
     return sparse.csr_array(array)
@@ -217,5 +217,5 @@ def _counts_in(path: Path, file: Any) -> sparse.csr_array:
         return _as_counts(path, file["counts" if "counts" in names else others.pop()])
     present = ", ".join(sorted(names)) or "nothing"
     raise ValueError(
-        f"{path.name} must hold the array counts, or doc, word and count, or one matrix alone; it holds {present}"
+        f"{path.name} must contain the array counts, or doc, word and count, or one matrix alone; it contains {present}"
     )

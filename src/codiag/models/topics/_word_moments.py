@@ -69,7 +69,7 @@ class WordMomentTensor(Tensor):
         lengths = np.asarray(matrix.sum(axis=1)).ravel()
         used = lengths >= 3
         if not used.any():
-            raise ValueError("counts must hold at least one document of three words or more; got none")
+            raise ValueError("counts must contain at least one document of three words or more; got none")
         self.counts = matrix if used.all() else matrix[used]
         lengths = lengths[used]
         self.shares = 1 / (lengths * (lengths - 1) * (lengths - 2)) / lengths.size  # rho / N of each document
@@ -266,15 +266,17 @@ def as_counts(counts: Any, name: str = "counts") -> sparse.csr_array:
     if table.ndim != 2 or 0 in table.shape:
         raise ValueError(f"{name} must have shape (documents, words); got {tuple(table.shape)}")
     if table.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold real numbers; got dtype {table.dtype}")
+        raise TypeError(f"{name} must contain real numbers; got dtype {table.dtype}")
     matrix = sparse.csr_array(table).astype(np.float64, copy=False)
     if not np.all(np.isfinite(matrix.data)):
-        raise ValueError(f"{name} must be finite; they hold NaN or infinite entries")
+        raise ValueError(f"{name} must be finite; they contain NaN or infinite entries")
     if matrix.nnz and matrix.data.min() < 0:
         raise ValueError(f"{name} must not be negative; the least is {matrix.data.min():g}")
     longest = float(np.max(matrix.sum(axis=1)))
     if longest > MAX_LENGTH:
-        raise ValueError(f"{name} must hold documents of at most {MAX_LENGTH:g} words; the longest has {longest:.0e}")
+        raise ValueError(
+            f"{name} must contain documents of at most {MAX_LENGTH:g} words; the longest has {longest:.0e}"
+        )
     return matrix
 
 
@@ -324,7 +326,7 @@ def word_totals(documents: Documents) -> WordTotals:
 def check_pairs(n_paired: int, n_documents: int) -> None:
     """Raise unless some documents have two words or more."""
     if not n_paired:
-        raise UndeterminedError(f"X must hold documents of two words or more; all {n_documents} have fewer")
+        raise UndeterminedError(f"X must contain documents of two words or more; all {n_documents} have fewer")
 
 
 class _Frequencies(Totals):

@@ -74,7 +74,7 @@ class DaskTensor(ArrayTensor):
                 "more mode of size two"
             )
         if array.dtype.kind not in "biuf":
-            raise TypeError(f"tensor must hold real numbers; got a dask array of {array.dtype}")
+            raise TypeError(f"tensor must contain real numbers; got a dask array of {array.dtype}")
         symmetric = declared_symmetry(symmetric, self.shape)
         self.array = array
         self._symmetric = False if symmetric is None and len(set(self.shape)) > 1 else symmetric
@@ -330,7 +330,9 @@ def check_real(block: Array) -> None:
     """Raise unless a chunk holds real numbers, whatever the array says that it holds."""
     kind = getattr(block.dtype, "kind", "f")
     if kind not in "biuf":
-        raise TypeError(f"it holds numbers of {block.dtype}, and should hold real ones, as the dtype of the array says")
+        raise TypeError(
+            f"it contains numbers of {block.dtype}, and should contain real ones, as the dtype of the array says"
+        )
 
 
 def tensor_of_chunk(block: Array) -> DenseTensor | SparseTensor:
