@@ -185,9 +185,9 @@ def _spare(fit: Any) -> int:
 
 
 def _negligible(fit: Any, entries: np.ndarray, weights: np.ndarray, value: float) -> float:
-    """Return the decrease that noise, or rounding, makes meaningless."""
+    """Return the decrease that noise, or rounding, makes meaningless; below 1e-9 fits are exact."""
     precision = float(np.finfo(np.asarray(fit.weights).dtype).eps)
-    rounding = max(1e-10, 100 * precision) * max(1.0, float(np.sum(np.abs(weights))))
+    rounding = max(1e-9, 100 * precision) * max(1.0, float(np.sum(np.abs(weights))))
     return NEGLIGIBLE * 2 * value / max(_spare(fit), 1) + rounding**2 / 2
 
 

@@ -206,7 +206,7 @@ def _counts(rng: np.random.Generator) -> tuple[Any, int, int]:
     length = int(choose(rng, 3, 20, 100))
     counts = np.array([rng.multinomial(length, mixture @ topics / np.sum(mixture @ topics)) for mixture in mixtures])
     if rng.random() < 0.1:
-        counts = counts * 10.0 ** int(rng.integers(1, 95))
+        counts = counts * 10.0 ** int(rng.integers(1, 14))
     if rng.random() < 0.1:  # words that never occur
         counts[:, int(rng.integers(1, words)) :] = 0
         counts[:, 0] += 1
