@@ -320,6 +320,7 @@ def test_an_option_that_commands_call_differently_goes_by_its_short_name():
     options = options_of(topics, communities, compare)
     assert options["n_components"] == "-k"
     assert in_options("symmetric=False, or leave symmetric out", options) == "--not-symmetric, or leave --symmetric out"
+    assert in_options("method=None fits it by least squares", options) == "no --method fits it by least squares"
 
 
 @pytest.mark.parametrize("command", ["factorize", "compare", "label", "topics", "communities"])

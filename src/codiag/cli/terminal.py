@@ -151,7 +151,7 @@ def _assigned(options: Mapping[str, str], match: re.Match[str]) -> str:
     if value.startswith("["):
         value = ",".join(part.strip().strip("'\"") for part in value.strip("[]").split(","))
     yes, _, no = options[name].partition("/")
-    return {"True": yes, "False": no or f"no {yes}"}.get(value, f"{yes} {value}")
+    return {"True": yes, "False": no or f"no {yes}", "None": f"no {yes}"}.get(value, f"{yes} {value}")
 
 
 def _yes(options: Mapping[str, str], name: str) -> str:

@@ -137,13 +137,15 @@ def _command(rng: np.random.Generator) -> tuple[list[str], list[Path], bool]:
     good = not damaged(source, rng, 0.25)
     words = [kind, str(source)]
     k = str(choose(rng, 1, 2, 3, 0, -1))
-    if array is not None and array.any():  # lists of entries end with the last that is not zero
-        good = good and int(k) <= math.prod(sorted(np.argwhere(array).max(axis=0) + 1)[:-1])
+    sizes = [] if array is None or not array.any() else sorted(np.argwhere(array).max(axis=0) + 1)
+    if sizes:  # lists of entries end with the last that is not zero
+        good = good and int(k) <= math.prod(sizes[:-1])
     words += {"factorize": ["--rank", k], "compare": ["--rank", k], "topics": ["--topics", k]}.get(kind, [])
     if kind == "communities" and rng.random() < 0.7:
         words += ["-k", str(max(1, int(k)))]
     if kind == "factorize" and rng.random() < 0.3:
         words += ["--method", choose(rng, "als", "nls", "nojd1", "nope")]
+        good = good and not ("nojd1" in words and sizes and int(k) > sizes[-2])
     if kind != "compare" and rng.random() < 0.4:
         ending = ".csv" if kind in ("label", "communities") else ".npz"
         result = choose(
