@@ -9,8 +9,9 @@ import codiag
 from assertions import assert_same_factors, assert_unit_columns
 from cases import METHODS
 from codiag.constraints import Fixed, Ridge
+from codiag.extending import Start
 from codiag.least_squares import LeastSquares, QuickSteps, Steps, noise_excess, random_components, steps_for
-from codiag.methods import NLS
+from codiag.methods import NLS, Auto
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
 from tensor_cases import LIBRARIES
 
@@ -254,6 +255,25 @@ def test_what_a_fit_can_do(tmp_path):
 def test_what_orders_numbers_is_refused(options, words):
     with pytest.raises(ValueError, match=words):
         codiag.factorize(planted()[0], RANK, **options)
+
+
+class Drawn(Start):
+    """One start of random factors, in one kind of numbers."""
+
+    def __init__(self, draw):
+        super().__init__()
+        object.__setattr__(self, "draw", draw)
+
+    def generate(self, problem, rng, log):
+        yield FactoredTensor(np.ones(problem.rank), [self.draw(rng, (n, problem.rank)) for n in problem.tensor.shape])
+
+
+def test_a_start_may_be_real_where_the_tensor_is_complex_but_not_the_other_way_round():
+    tensor, _, factors = planted()
+    real = Auto(starts=[Drawn(lambda rng, shape: rng.standard_normal(shape))])
+    assert_same_factors(codiag.factorize(tensor, RANK, method=real, seed=0), factors, 1e-4)
+    with pytest.raises(TypeError, match="starts must yield real components of a real tensor"):
+        codiag.factorize(tensor.real, RANK, method=Auto(starts=[Drawn(draws)]), seed=0)
 
 
 def test_a_complex_factor_of_a_real_tensor_is_refused():

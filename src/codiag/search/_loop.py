@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from codiag._arrays import few_threads
+from codiag._arrays import few_threads, is_complex, moved
 from codiag.least_squares import (
     BRIEF_STEP,
     BRIEF_SWEEPS,
@@ -179,6 +179,7 @@ class _Run:
                 if getattr(components, "rank", None) != self._problem.rank:
                     wanted = f"a codiag.tensors.FactoredTensor of rank {self._problem.rank}"
                     raise TypeError(f"{type(start).__name__}.generate must yield {wanted}; got {components!r}")
+                components = _in_numbers_of(self.space.problem, components)
                 yield components if start.factors is None else self.space.to_core(components)
 
     def _uncompress(self) -> None:
@@ -273,6 +274,17 @@ class _Run:
             error = LeastSquares(self.space.problem).relative_error(best.outcome.components, best.objective)
             self._log.add(name, 0, error, in_doubt=not is_enough(self._ends))
         return self._finish(best)
+
+
+def _in_numbers_of(problem: Problem, components: FactoredTensor) -> FactoredTensor:
+    """Return components in the kind of numbers of a problem: a start may be real where the tensor is complex."""
+    reference = problem.tensor.reference
+    if is_complex(components.reference) == is_complex(reference):
+        return components
+    if is_complex(components.reference):
+        raise TypeError("starts must yield real components of a real tensor; got complex ones")
+    weights, *factors = (moved(array, reference) for array in (components.weights, *components.factors))
+    return FactoredTensor(weights, factors, symmetric=components.symmetric)
 
 
 def local_minimum(
