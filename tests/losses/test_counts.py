@@ -198,3 +198,19 @@ def test_what_a_component_of_sparse_counts_is_worth_is_its_deviance(seed):
     assert higher.diagnose().superfluous
     assert "try rank 2" in str(higher.diagnose())
     assert math.isnan(deviance_without(fit.without_data(), 0))
+
+
+def test_counts_that_a_table_does_not_list_are_asked_about():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    factors = means((6, 7, 8), 1)
+    counts = Poisson().draw(np.einsum("ir,jr,kr->ijk", *factors), np.random.default_rng(0))
+    counts[0, 0, 0] = 0
+    listed = np.argwhere(counts > 0)
+    table = pandas.DataFrame(listed, columns=["place", "hour", "day"]).assign(n=counts[counts > 0])
+    zeros = codiag.io.labelled_tensor(table, absent="zero")
+    with pytest.warns(UserWarning, match=f"the table lists {len(listed)} of {counts.size} combinations"):
+        codiag.factorize(table, 1, loss="poisson", seed=0)
+    fit = codiag.factorize(zeros, 1, loss="poisson", seed=0)
+    with pytest.warns(UserWarning, match="are taken as missing. If they are counts of zero"):
+        fit.transform(table, mode=0)
+    np.testing.assert_allclose(fit.transform(zeros, mode=0), fit.factors[0] * fit.weights, rtol=1e-4)

@@ -444,3 +444,14 @@ def test_a_path_in_the_place_of_data_is_explained(name):
         topics_report(model, name, list("abcdefghi"))
     with pytest.raises(TypeError, match="vocabulary must be data"):
         topics_report(model, np.ones((3, 9)), name)
+
+
+def test_reports_take_the_problem_that_was_solved_and_refuse_a_choice_of_the_rank():
+    tensor = noisy_tensor((6, 7, 8), 1, noise=0.1, seed=0).tensor
+    tensor[0, 0, 0] = np.nan
+    problem = codiag.Problem(tensor, 1)
+    fit = codiag.factorize(problem, seed=0)
+    assert factorization_report(fit, problem) == factorization_report(fit, tensor)
+    choice = codiag.choose_rank(tensor, [1], seed=0)
+    with pytest.raises(TypeError, match=r"got RankChoice. Of a RankChoice, give choice.fits\[choice.rank\]"):
+        factorization_report(choice, tensor)

@@ -150,7 +150,8 @@ def _of_columns(
     if len(names) < 3 or len(set(names)) < len(names):
         raise ValueError(
             f"tensor must have three modes or more, by different names; got the columns {list(map(str, names))}. "
-            "A table has a column of labels for each mode, and the values in its last column, or in `value`"
+            "A table has a column of labels for each mode, and the values in its last column, or in `value`. If every "
+            "row is an event, count them first: table.value_counts().reset_index(), or --counts on the command line"
         )
     entries = _as_entries(value, values)
     coded = [coded_labels(name, column, sort=sort) for name, column in zip(names, columns, strict=True)]
@@ -194,8 +195,8 @@ def _as_entries(name: Any, column: Any) -> np.ndarray:
         return entries.astype(np.float64)
     if entries.dtype.kind == "O" and all(cell is None or isinstance(cell, NUMBERS) for cell in entries.tolist()):
         return np.array([np.nan if cell is None else cell for cell in entries.tolist()], dtype=np.float64)
-    texts = [str(cell) for cell in entries.tolist()]
-    bad = [row for row, text in enumerate(texts) if not is_number(text)] or list(range(len(texts)))
+    texts = ["" if cell is None else str(cell) for cell in entries.tolist()]
+    bad = [row for row, text in enumerate(texts) if text and not is_number(text)] or list(range(len(texts)))
     way_out = "Leave a cell empty if it is missing"
     if len(bad) == len(texts):
         way_out = "Name another column by `value`, as in codiag.io.labelled_tensor(table, value=...)"

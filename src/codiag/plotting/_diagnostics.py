@@ -23,7 +23,7 @@ from codiag.plotting._style import (
     shown,
     tell_without_font,
 )
-from codiag.problem import without_missing
+from codiag.problem import Problem, without_missing
 from codiag.tensors import as_tensor
 
 if TYPE_CHECKING:
@@ -109,6 +109,8 @@ def residual_entries(fit: Factorization, tensor: Any, observed: Any) -> np.ndarr
     """Return the entries minus the fit, NaN for those that were not observed."""
     if is_complex(fit.factors[0]):
         raise TypeError("fit must be real for plots of residuals and for reports; fit.plot() draws a complex one")
+    if isinstance(tensor, Problem):
+        tensor, observed = tensor.tensor, tensor.data.weights if observed is None else observed
     plain_tensor, observed = without_missing(read_like(tensor, fit.labels).tensor, observed)
     stored: Any = as_tensor(plain_tensor, False)
     if stored.shape != fit.shape:
@@ -119,7 +121,7 @@ def residual_entries(fit: Factorization, tensor: Any, observed: Any) -> np.ndarr
     if getattr(stored, "absent", "zero") == "missing":  # a list of the observed entries
         observed = np.zeros(fit.shape, bool)
         observed[tuple(stored.coords)] = True
-    return entries if observed is None else np.where(np.asarray(observed) > 0, entries, np.nan)
+    return entries if observed is None else np.where(to_host(observed) > 0, entries, np.nan)
 
 
 def root_mean_squares(entries: np.ndarray, mode: int) -> np.ndarray:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -49,6 +51,20 @@ def check_loss(loss: Loss | None, data: ObservedTensor, constraints: Constraints
     values = values if cells.weights is None else values[to_host(cells.weights) > 0]
     least, largest = float(np.min(values, initial=np.inf)), float(np.max(values, initial=-np.inf))
     loss.check(min(least, 0.0) if cells.has_zeros else least, max(largest, 0.0) if cells.has_zeros else largest)
+
+
+def warn_of_unlisted_counts(loss: Loss | None, listed: Any, *, stacklevel: int) -> None:
+    """Warn if counts that a table lists are taken as all that is known, since those of zero may not be listed."""
+    if loss is None or not loss.scales_with_mean:
+        return
+    n_entries = math.prod(listed.shape)
+    n_listed = int(np.sum(~np.isnan(listed))) if isinstance(listed, np.ndarray) else listed.values.size
+    if n_listed < n_entries:
+        warnings.warn(
+            f"the table lists {n_listed} of {n_entries} combinations of labels, and the others are taken as missing. "
+            "If they are counts of zero, give codiag.io.labelled_tensor(table, absent='zero')",
+            stacklevel=stacklevel,
+        )
 
 
 def check_complex(loss: Loss | None, data: ObservedTensor, constraints: Constraints) -> None:

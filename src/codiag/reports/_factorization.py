@@ -91,6 +91,11 @@ def factorization_report(
     (True, True)
     """
     refuse_path("tensor", tensor, "factorization_report(fit, tensor, path)")
+    if not hasattr(fit, "diagnose"):
+        raise TypeError(
+            f"fit must be a Factorization; got {type(fit).__name__}. Of a RankChoice, give choice.fits[choice.rank], "
+            "and choice=choice beside it"
+        )
     diagnosis = fit.diagnose()
     entries = None if is_large(fit.shape) else residual_entries(fit, tensor, observed)
     sections = {} if choice is None else {"Number of components": _choice(choice)}

@@ -75,6 +75,8 @@ def reason_for(
     if likeness[twin] > ALIKE:
         return f"it is like component {twin}, the product of cosines is {cosines[i, twin]:.2f}"
     largest = max(inflation(fit, component, weights) for component in range(fit.rank))
+    if fit.rank == 1:
+        return f"the noise is not spread evenly, which multiplies standard errors by up to {largest:.2g}"
     return (
         f"the factors depend on each other (condition numbers up to {max(conditions):.3g}), which multiplies standard "
         f"errors by up to {largest:.2g}"
@@ -220,7 +222,7 @@ def _about_dispersion(fit: Factorization) -> str:
 
 def _about_residual(fit: Factorization, likeness: float, *, is_sound: bool) -> str:
     """Return a sentence on a residual that is not white noise."""
-    found = f"The residual is not white noise: its strongest direction has {fit.residual_excess:.2g} times what "
+    found = f"The residual is not white noise: its strongest direction has {fit.residual_excess:.3g} times what "
     found += "white noise would leave in any"
     if math.isnan(likeness):
         return f"{found}. Components may be missing, or the noise is unequal."

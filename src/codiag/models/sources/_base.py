@@ -198,8 +198,10 @@ def as_samples(estimator: Any, raw: Any, first: bool, least: int) -> np.ndarray:
 
 def _in_double(check: Callable[[Any], np.ndarray], raw: Any, allow_complex: bool) -> np.ndarray:
     """Return an array that was checked, in double precision; checks are for real arrays, and refuse complex ones."""
-    if not allow_complex or not _is_complex(raw):
+    if not _is_complex(raw):
         return check(raw)
+    if not allow_complex:
+        raise ValueError("Complex data not supported: X must be real. codiag.models.SOBI takes complex recordings")
     entries = np.asarray(raw)
     return check(entries.real) + 1j * check(entries.imag)
 
