@@ -305,7 +305,7 @@ def test_counts_that_a_table_has_already_are_not_a_mode(tmp_path, column, option
     saved = tmp_path / "fit.npz"
     result = runner.invoke(app, ["factorize", str(table), "-k", "1", *options, "--out", str(saved)])
     assert result.exit_code == 0, result.output
-    notes = " ".join(line for line in result.stderr.splitlines() if line.startswith("Note:"))
+    notes = " ".join(line for line in result.output.splitlines() if line.startswith("Note:"))
     assert words in notes if words else not notes
     found = codiag.Factorization.load(saved)
     assert found.shape == (shape or (6, 7, 8, np.unique(counts[counts > 0]).size))

@@ -67,7 +67,7 @@ def test_complex_numbers_in_a_real_array_are_refused(is_large, request):
     if is_large:
         request.getfixturevalue("large")
     array = chunked(entries(), lambda block: block + 1j)
-    with pytest.raises(ValueError, match=r"chunk \(0, 0, 0\).*it holds numbers of complex128"):
+    with pytest.raises(ValueError, match=r"chunk \(0, 0, 0\).*it contains numbers of complex128"):
         codiag.factorize(array, 2)
 
 
