@@ -21,7 +21,9 @@ MAY_BE_NAN = {"distance", "noise", "objective", "standard_errors", "stages", "co
 MAY_BE_NAN |= {"dependence_"}  # of workers who share too few tasks
 MAY_BE_NAN |= {"congruence", "core_consistency", "residual_excess", "smallest_ratio"}  # of the evidence for a rank
 MAY_BE_NAN |= {"replication"}
-MAY_BE_NAN |= {f"{name}_standard_errors_" for name in ("components", "doc_topic_prior", "emissionprob", "transmat")}
+MAY_BE_NAN |= {
+    f"{name}_standard_errors_" for name in ("components", "doc_topic_prior", "emissionprob", "startprob", "transmat")
+}
 """Parts of results that are documented to be NaN or infinite where there is nothing to say."""
 LARGEST = 400, 90
 """Entries and unknowns up to which gradients and reference fits are computed."""

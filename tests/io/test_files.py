@@ -44,7 +44,9 @@ def test_npz(tmp_path):
     assert_array_equal(read_tensor(tmp_path / "one.npz").to_dense(), ENTRIES)
     np.savez(tmp_path / "two.npz", first=ENTRIES, second=2 * ENTRIES)
     assert_array_equal(read_tensor(tmp_path / "two.npz", "second").to_dense(), 2 * ENTRIES)
-    with pytest.raises(ValueError, match=r"must contain one array .* it contains first \(2, 3, 4\), second \(2, 3, 4\)"):
+    with pytest.raises(
+        ValueError, match=r"must contain one array .* it contains first \(2, 3, 4\), second \(2, 3, 4\)"
+    ):
         read_tensor(tmp_path / "two.npz")
     with pytest.raises(ValueError, match="has no array 'third'; it contains first, second"):
         read_tensor(tmp_path / "two.npz", "third")

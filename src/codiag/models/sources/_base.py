@@ -202,7 +202,10 @@ def _in_double(check: Callable[[Any], np.ndarray], raw: Any, allow_complex: bool
         return check(raw)
     if not allow_complex:
         raise ValueError("Complex data not supported: X must be real. codiag.models.SOBI takes complex recordings")
-    entries = np.asarray(raw)
+    try:
+        entries = np.asarray(raw)
+    except ValueError as error:
+        raise ValueError("X must have as many channels in every sample; its rows have different lengths") from error
     return check(entries.real) + 1j * check(entries.imag)
 
 
