@@ -454,8 +454,10 @@ def relative_weight_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.
         lengths = np.maximum(np.sum(squared_magnitudes(factor), axis=0), 1e-300)
         np.add.at(slopes, (numbers, np.arange(factor.shape[1])), factor / lengths)
     slopes = slopes[unknowns.free.ravel()]
+    steepest = np.maximum(np.max(np.abs(slopes), axis=0, initial=0), 1e-300)  # of components of next to no weight
+    slopes = slopes / steepest
     variances = real_part(np.einsum("ai,ab,bi->i", conjugate(slopes), covariance, slopes, optimize=True))
-    errors = np.sqrt(np.maximum(variances, 0) / (2 if is_complex(covariance) else 1))  # of the real part
+    errors = steepest * np.sqrt(np.maximum(variances, 0) / (2 if is_complex(covariance) else 1))  # of the real part
     lengths = np.sum(squared_magnitudes(slopes), axis=0)
     moved = np.sum(squared_magnitudes(adjoint(null) @ slopes), axis=0) > 1e-6 * np.maximum(lengths, 1e-300)
     return np.where(moved, np.inf, errors)
