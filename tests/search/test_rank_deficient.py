@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -111,3 +113,17 @@ def test_slices_of_zeros_do_not_make_cancelling_components_look_like_a_fit_that_
     fit = codiag.factorize(tensor, 2, seed=0)
     assert fit.relative_error < 0.63
     assert not fit.converged
+
+
+def test_equations_that_do_not_determine_all_components_leave_the_others_to_other_starts():
+    tensor = np.zeros((7, 3, 3))
+    tensor[[1, 2, 4, 6], [1, 1, 1, 2], [2, 1, 0, 0]] = 1
+    assert codiag.factorize(tensor, 4, seed=0).relative_error < 1e-6
+
+
+def test_givens_refuses_a_range_with_more_directions_than_components():
+    tensor = np.zeros((4, 4, 4))
+    for place in permutations(range(3)):
+        tensor[place] = 1
+    with pytest.raises(ValueError, match="tensor must have 2 directions that are stronger than all others for Givens"):
+        codiag.factorize(tensor, 2, method="givens", seed=0)

@@ -78,6 +78,8 @@ def rank_one_start(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Ge
     stack = range_matrices(core, roles, rank)
     null = gram_null_space(stack)
     fit = UWEDGE(fallback=False)(null, seed=rng)
+    if fit.factor.shape[1] < rank:
+        raise np.linalg.LinAlgError(f"the equations determine {fit.factor.shape[1]} of {rank} components")
     flops = 2.0 * rank**4 * stack.shape[2] ** 2 + rank**6 / 6 + 2.0 * fit.n_sweeps * rank**4
     log.add("diagonalize rank-one equations", fit.n_sweeps, fit.off_diagonal_share, flops)
     products = like(np.einsum("rij,rt->ijt", stack, fit.factor).reshape(-1, rank), core.reference)

@@ -41,7 +41,7 @@ from codiag._arrays import (
     signs_of,
     to_host,
 )
-from codiag._checks import ConvergenceWarning, as_finite, as_number, as_stack, public_names
+from codiag._checks import ConvergenceWarning, as_finite, as_number, as_number_array, as_stack, public_names
 from codiag.diagonalize import UWEDGE, Diagonalization, OrthogonalNewton, most_likely
 
 __all__ = ["ajd", "ajd_pham", "jade", "rjd", "uwedge"]
@@ -123,7 +123,7 @@ def rjd(X: Array, *, init: Array | None = None, eps: float = 1e-8, n_iter_max: i
     >>> np.sort(np.diag(D[0])).round(12).tolist()
     [1.0, 3.0]
     """
-    given = None if init is None else np.asarray(to_host(init) if hasattr(init, "dtype") else init)
+    given = None if init is None else to_host(as_number_array(init, "init"))
     start = given if given is None or given.ndim != 2 else given.conj().T
     rows, entries = _orthonormal(X, start, eps, n_iter_max, "rjd")
     return adjoint(rows), entries

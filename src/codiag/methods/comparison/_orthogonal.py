@@ -198,6 +198,11 @@ class Givens(Method):
         # A random start: in the coordinates of the range, the factors may already be the axes.
         rotation = np.linalg.qr(rng.standard_normal((rank, rank)))[0]
         entries = to_host(reduction.core.to_dense())
+        if entries.shape[0] != rank:
+            raise ValueError(
+                f"tensor must have {rank} directions that are stronger than all others for Givens, as many as "
+                f"components; {entries.shape[0]} cannot be told apart"
+            )
         rotated = np.einsum("abc,ai,bj,ck->ijk", entries, rotation, rotation, rotation, optimize=True)
         n_sweeps, largest = 0, math.inf
         while n_sweeps < self.max_sweeps and largest > self.tol:

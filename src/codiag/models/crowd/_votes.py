@@ -143,6 +143,8 @@ def _encode(column: np.ndarray, name: str, known: np.ndarray | None = None) -> t
             f"{int(np.argmax(missing))}. Leave them out, as with votes.dropna() of pandas or votes.drop_nulls() of "
             "polars"
         )
+    if column.dtype.kind == "f" and np.any(np.isinf(column)):
+        raise ValueError(f"votes must be finite; the {name} in row {int(np.argmax(np.isinf(column)))} is infinite")
     if known is None and column.dtype != object:
         names, codes = np.unique(column, return_inverse=True)
         return codes.ravel(), names

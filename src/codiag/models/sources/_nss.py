@@ -324,7 +324,7 @@ class NSS(SecondOrder[WindowStack, WindowSums]):
 
 def _least(n_channels: int, n_components: int | None) -> int:
     """Return the number of samples that a window needs."""
-    return MIN_SAMPLES * min(n_channels, n_components or n_channels)
+    return MIN_SAMPLES * int(min(n_channels, n_components or n_channels))
 
 
 def _cut(samples: np.ndarray, n_windows: int, least: int) -> list[np.ndarray]:
