@@ -114,7 +114,11 @@ def test_crowds_of_fewer_tasks_than_classes_begin_with_the_majority():
         (lambda: unit_factor(3, 10**30), ValueError, "rank must be at most 9223372036854775807"),
         (lambda: unit_factor(3, 10**15), ValueError, "rank must be at most 366503875925 for columns of size 3"),
         (lambda: WordMomentTensor([[1e300, 2.0]]), ValueError, "counts must contain documents of at most 9"),
-        (lambda: models.DawidSkene().fit(([0, 0], [0, 1], [1.0, np.inf])), ValueError, "votes must be finite; the label"),
+        (
+            lambda: models.DawidSkene().fit(([0, 0], [0, 1], [1.0, np.inf])),
+            ValueError,
+            "votes must be finite; the",
+        ),
         (lambda: drop_in.ajd.rjd(np.ones((2, 2, 2)), init=np.full((2, 2), "a")), TypeError, "init must contain real"),
         (lambda: ENTRIES.without_empty_rows("abc"), TypeError, "at_least must be an integer"),
         (
