@@ -467,6 +467,12 @@ def spoilt(value):
         (changed, {"modes": ["day", "day", "wave"]}, ValueError, "by different names"),
         (changed, {"value": "person"}, TypeError, "column 'person', must be numbers; 120 of 120 are not, .* `value`"),
         (lambda: changed(intensity=spoilt("n/d")), {}, TypeError, "1 of 120 are not, the first in row 8: 'n/d'. Leave"),
+        (
+            lambda: changed(intensity=[None, *spoilt("n/d")[1:]]),
+            {},
+            TypeError,
+            "1 of 120 are not, the first in row 8: 'n",
+        ),
         (lambda: changed(intensity=spoilt(np.inf)), {}, ValueError, r"1 of 120 values .* the first at person .*, day "),
         (changed, {"absent": "nothing"}, ValueError, "absent must be 'missing' or 'zero'"),
         (lambda: changed().iloc[:0], {}, ValueError, "the table has no rows"),

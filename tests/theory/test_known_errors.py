@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -219,3 +220,12 @@ def test_numbers_that_are_not_finite_are_saved(tmp_path):
     assert np.isinf(other.norm)
     assert np.isnan(other.residual_excess)
     assert other.n_observed == 8
+
+
+@pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
+def test_components_of_next_to_no_weight_have_no_error_that_is_known():
+    tensor, observed = np.zeros((4, 4, 6)), np.ones((4, 4, 6), bool)
+    tensor[0, 0, [1, 3]], observed[0, 0, 0] = [-1, 1], False
+    fit = codiag.factorize(tensor, 2, constraints="orthogonal", observed=observed, seed=0)
+    for weight in (1e-100, 1e-290):
+        assert np.isinf(replace(fit, weights=np.array([np.sqrt(2), weight])).sensitivity.weights[1])
