@@ -14,7 +14,7 @@ from array_api_compat import array_namespace, is_array_api_obj, is_dask_array
 from codiag._arrays import Array, TensorLike, is_complex, to_host
 from codiag._checks import FormerAttributes, as_rank, as_real_array
 from codiag.constraints import Constraint, Constraints, ConstraintsLike, as_constraints, check_constraints
-from codiag.labels import Labelled, Labels, is_xarray, read_labelled
+from codiag.labels import Labels, read_labelled
 from codiag.losses import Loss, as_loss
 from codiag.problem._loss import check_complex, check_loss, implied_constraints, warn_of_unlisted_counts
 from codiag.problem._observed import ObservedTensor, after_first_look, without_missing
@@ -181,8 +181,7 @@ class Problem(FormerAttributes):
         self.__dict__.update(checked_fields)
         check_complex(scatter, self.data, self.constraints)
         check_loss(scatter, self.data, self.constraints)
-        if raw is not tensor and not isinstance(tensor, Labelled) and not is_xarray(tensor):
-            warn_of_unlisted_counts(scatter, raw, stacklevel=4)
+        warn_of_unlisted_counts(scatter, tensor, raw, stacklevel=4)
         self.__dict__["rank"] = 0 if rank is None else self._checked_rank(rank)
 
     def _with(self, **changes: Any) -> Problem:

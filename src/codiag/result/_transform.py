@@ -22,7 +22,7 @@ from codiag._arrays import (
     to_host,
 )
 from codiag.constraints import Constraint, Fixed, NonNegative, times_gram
-from codiag.labels import Labelled, is_xarray, read_like
+from codiag.labels import is_xarray, read_like
 from codiag.least_squares import Limits, Scoring, hadamard_gram, minimize
 from codiag.problem import Problem, after_first_look, warn_of_unlisted_counts, without_missing
 from codiag.result._exports import as_array_of_samples
@@ -50,8 +50,7 @@ class Samples(NamedTuple):
     def of(cls, fit: Factorization, new: Any, mode: int, observed: Any) -> Samples:
         """Read what a user gives, or say what is wrong with it."""
         plain = read_like(new, fit.labels, mode).tensor
-        if plain is not new and not isinstance(new, Labelled) and not is_xarray(new):
-            warn_of_unlisted_counts(fit.loss, plain, stacklevel=5)
+        warn_of_unlisted_counts(fit.loss, new, plain, stacklevel=5)
         entries, known = without_missing(plain, observed)
         if known is None:
             entries, known = after_first_look(entries, None, False)
