@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from codiag import metrics
-from codiag.models import JADE, SOBI
+from codiag.models import JADE, NSS, SOBI
 from codiag.synthetic import mixed_signals
 
 from ..arrays import choose
@@ -72,6 +72,7 @@ def estimators(rng: np.random.Generator, n_channels: int) -> Any:
         rng,
         SOBI(number, lags=choose(rng, 1, 5, 50, 10**9, [1, 2], (3,), range(1, 4)), max_iter=choose(rng, 0, 20)),
         JADE(number, max_iter=choose(rng, 0, 20)),
+        NSS(number, n_windows=choose(rng, 2, 6, 10**6), max_iter=choose(rng, 0, 20)),
     )
 
 
