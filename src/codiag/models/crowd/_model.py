@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +37,7 @@ from codiag.models.crowd._starts import (
 from codiag.models.crowd._tables import CrowdTables, Tables
 from codiag.models.crowd._uncertainty import Uncertainty, information_uncertainty, sample_uncertainty
 from codiag.models.crowd._votes import Votes, as_votes, collect_votes, refuse_parts, warnings_for, with_gold
-from codiag.models.frame import Model, warn_caller
+from codiag.models.base import Model, warn_caller
 
 
 class DawidSkene(CrowdTables, Model):
@@ -184,13 +184,6 @@ class DawidSkene(CrowdTables, Model):
     >>> bool(np.mean(model.labels_ == truth) > 0.95)
     True
     """
-
-    former_parameters: ClassVar[Mapping[str, str]] = {"em_rounds": "max_iter"}
-    former_attributes: ClassVar[Mapping[str, str]] = {
-        "errors_": "confusion_",
-        "errors_standard_errors_": "confusion_standard_errors_",
-        "errors_spread_": "confusion_spread_",
-    }
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from codiag._arrays import adjoint, conjugate, largest_signs, squared_magnitudes
 from codiag._checks import ConvergenceWarning, UndeterminedError
 from codiag.diagonalize import Diagonalizer, check_method
-from codiag.models.frame import Model
+from codiag.models.base import Model
 from codiag.models.sources._likelihood import score_step
 from codiag.models.sources._recordings import Recordings, as_recordings, as_sources
 

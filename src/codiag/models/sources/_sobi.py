@@ -11,7 +11,7 @@ from scipy import fft
 from codiag._arrays import BLOCK, adjoint, few_threads
 from codiag._checks import UndeterminedError, as_number
 from codiag.diagonalize import Diagonalizer, OrthogonalNewton
-from codiag.models.frame import as_seed
+from codiag.models.base import as_seed
 from codiag.models.sources._base import BlindSources, Errors
 from codiag.models.sources._likelihood import (
     Transforms,
