@@ -11,6 +11,7 @@ from codiag._arrays import few_threads
 from codiag._checks import UndeterminedError, as_flag, as_number
 from codiag._progress import progress_if
 from codiag.methods import Method, as_method
+from codiag.models.base import Model, as_seed, check_n_jackknife, on_simplex_rows, warn_caller
 from codiag.models.communities._connectivity import (
     MANY_STEPS,
     TOLERANCE,
@@ -37,7 +38,6 @@ from codiag.models.communities._memberships import (
 )
 from codiag.models.communities._network import Network, as_network
 from codiag.models.communities._partition import Communities, count_communities
-from codiag.models.base import Model, as_seed, check_n_jackknife, on_simplex_rows, warn_caller
 
 
 class MixedMembershipCommunities(Model):

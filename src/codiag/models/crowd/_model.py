@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from codiag._checks import ConvergenceWarning, as_flag, as_generator, as_number
 from codiag._progress import progress_if
 from codiag.methods import Method, as_method
+from codiag.models.base import Model, warn_caller
 from codiag.models.crowd._dependence import Dependence, measure_dependence
 from codiag.models.crowd._em import (
     CrowdPrior,
@@ -37,7 +38,6 @@ from codiag.models.crowd._starts import (
 from codiag.models.crowd._tables import CrowdTables, Tables
 from codiag.models.crowd._uncertainty import Uncertainty, information_uncertainty, sample_uncertainty
 from codiag.models.crowd._votes import Votes, as_votes, collect_votes, refuse_parts, warnings_for, with_gold
-from codiag.models.base import Model, warn_caller
 
 
 class DawidSkene(CrowdTables, Model):

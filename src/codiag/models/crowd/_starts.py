@@ -19,17 +19,17 @@ from scipy.special import softmax
 
 from codiag._checks import UndeterminedError, as_generator
 from codiag.methods import Method
-from codiag.models.crowd._em import CrowdModel, Prior, Start, as_numbers, expect, log_joint, one_coin
-from codiag.models.crowd._votes import MOST_CELLS, Votes, views_of
 from codiag.models.base import (
     Diagnostics,
-    ViewSums,
     common_order,
     leading_range,
     mixture_weights,
     start_from_views,
+    view_moments,
     weakest,
 )
+from codiag.models.crowd._em import CrowdModel, Prior, Start, as_numbers, expect, log_joint, one_coin
+from codiag.models.crowd._votes import MOST_CELLS, Votes, views_of
 
 LEAST_ENTRY = 1e-6
 """The least entry of a confusion matrix from moments, before columns are divided by their sums."""
@@ -162,8 +162,8 @@ def _estimate_partition(
             f"votes do not separate {k} classes: the weakest has strength {strength:.2g}, and chance alone {noise:.2g}"
         )
     try:
-        sums = ViewSums.empty(k, k, k).update((np.ones(votes.tasks.size), *views))
-        weights, means = start_from_views(sums.finish(), k, method, seed)
+        sums = view_moments(views)
+        weights, means = start_from_views(sums, k, method, seed)
         confusions = _worker_confusions(votes, groups, views, means, weights / weights.sum())
     except (UndeterminedError, np.linalg.LinAlgError) as error:
         return f"their third moment has no {k} components: {error}"

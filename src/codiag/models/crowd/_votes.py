@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from codiag.labels import as_vector, sorted_names
+from codiag.models.base import MomentSums
 from codiag.models.crowd._forms import (
     GOLD_FORMS,
     SHOWN,
@@ -21,7 +22,6 @@ from codiag.models.crowd._forms import (
     is_table,
     vote_columns,
 )
-from codiag.models.base import MomentSums
 from codiag.parts import as_parts
 
 MOST_CELLS = 5 * 10**7
