@@ -50,8 +50,9 @@ def sum_over_rows(function: Callable[..., Any], data: Any, *shared: Any, n_rows:
     """
     if is_dask(data):
         return pass_with(shared, lambda reference: _sum_over_blocks(function, data, reference))
-    size = max(data.shape[0], 1) if n_rows is None else n_rows
-    chunks = (data[start : start + size] for start in range(0, max(data.shape[0], 1), size))
+    if n_rows is None or n_rows >= data.shape[0]:
+        return function(data, *shared)
+    chunks = (data[start : start + n_rows] for start in range(0, data.shape[0], n_rows))
     return reduce(operator.add, (function(chunk, *shared) for chunk in chunks))
 
 

@@ -31,26 +31,35 @@ def padded(lengths: np.ndarray) -> Iterator[np.ndarray]:
         yield np.where(times < lengths[chosen], starts[chosen] + times, -1)
 
 
-def _forward(likely: np.ndarray, widths: np.ndarray, start: np.ndarray, transitions: np.ndarray) -> np.ndarray:
-    """Return log-probabilities (time, k, sequences) of a state and all symbols up to its time."""
-    past = np.full_like(likely, -np.inf)
-    past[0] = start[:, None] + likely[0]
-    steps = transitions[:, :, None]
-    for time, width in enumerate(widths[1:], 1):
-        past[time, :, :width] = np.logaddexp.reduce(past[time - 1, :, None, :width] + steps, axis=0)
-        past[time, :, :width] += likely[time, :, :width]
-    return past
+def _recursion(likely: np.ndarray, widths: np.ndarray, start: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Return log-probabilities (time, k, sequences) of all symbols before a time and the state at that time.
+
+    `steps` are transitions (k, k, sequences).
+    """
+    predicted = np.full_like(likely, -np.inf)
+    predicted[0] = start
+    for time, width in enumerate(widths[1:].tolist(), 1):
+        before = predicted[time - 1, :, :width] + likely[time - 1, :, :width]
+        np.logaddexp.reduce(before[:, None] + steps[:, :, :width], axis=0, out=predicted[time, :, :width])
+    return predicted
 
 
-def _backward(likely: np.ndarray, widths: np.ndarray, transitions: np.ndarray) -> np.ndarray:
-    """Return log-probabilities (time, k, sequences) of all symbols after a time, given the state."""
-    future = np.zeros_like(likely)
-    steps = transitions[:, :, None]
-    for time in range(len(widths) - 1, 0, -1):
-        width = widths[time]
-        later = likely[time, :, :width] + future[time, :, :width]
-        future[time - 1, :, :width] = np.logaddexp.reduce(steps + later[None], axis=1)
-    return future
+def _past_and_future(
+    likely: np.ndarray, inside: np.ndarray, start: np.ndarray, transitions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return log-probabilities (time, k, sequences) of the state and all symbols up to a time, and of those after it.
+
+    The backward recursion is the forward recursion of reversed sequences, with transposed transitions.
+    """
+    n_times, k, m = likely.shape
+    mirrored = (inside.sum(axis=0) - 1 - np.arange(n_times)[:, None]) % n_times
+    turned = np.take_along_axis(likely, mirrored[:, None], axis=0)
+    both, steps, starts = np.empty((n_times, k, 2 * m)), np.empty((k, k, 2 * m)), np.zeros((k, 2 * m))
+    both[:, :, ::2], both[:, :, 1::2] = likely, turned
+    steps[:, :, ::2], steps[:, :, 1::2] = transitions[:, :, None], transitions.T[:, :, None]
+    starts[:, ::2] = start[:, None]
+    predicted = _recursion(both, 2 * inside.sum(axis=1), starts, steps)
+    return predicted[:, :, ::2] + likely, np.take_along_axis(predicted[:, :, 1::2], mirrored[:, None], axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +80,12 @@ def forward_backward(
     total = ChainPosterior(0.0, np.zeros(k), np.zeros((k, k)))
     for index in padded(lengths):
         inside = index >= 0
-        likely, widths = np.moveaxis(emissions[:, symbols[index]], 0, 1), inside.sum(axis=1)
-        past, future = _forward(likely, widths, start, transitions), _backward(likely, widths, transitions)
+        likely = np.moveaxis(emissions[:, symbols[index]], 0, 1)
+        past, future = _past_and_future(likely, inside, start, transitions)
         ends = past[inside.sum(axis=0) - 1, :, np.arange(index.shape[1])]
         scores = np.logaddexp.reduce(ends, axis=1)
-        past -= np.maximum(scores, LEAST)
+        # The sum over states is the likelihood of the sequence at all times, up to rounding, which grows with time.
+        past -= np.maximum(np.logaddexp.reduce(past + future, axis=1, keepdims=True), LEAST)
         shares = np.exp(past + future)
         states[index[inside]] = np.moveaxis(shares, 1, 2)[inside]
         moves = _moves(past, np.where(inside[:, None], likely + future, -np.inf), transitions)
