@@ -18,7 +18,7 @@ from codiag.models.crowd._starts import start_from_given, start_from_moments
 from codiag.models.crowd._tables import CrowdTables, Tables, keep_results
 from codiag.models.crowd._uncertainty import HIGH, LOW, estimate_uncertainty
 from codiag.models.crowd._votes import Votes, as_votes, with_gold
-from codiag.models.frame import Model, warn_caller
+from codiag.models.base import Model, warn_caller
 
 
 class VoteModel(CrowdTables, Model):

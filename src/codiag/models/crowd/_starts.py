@@ -20,7 +20,7 @@ from codiag._checks import UndeterminedError
 from codiag.methods import Method
 from codiag.models.crowd._em import CrowdModel, Prior, Start, as_numbers, expect, log_joint, one_coin
 from codiag.models.crowd._votes import MOST_CELLS, Votes
-from codiag.models.frame import (
+from codiag.models.base import (
     ViewSums,
     common_order,
     leading_range,
