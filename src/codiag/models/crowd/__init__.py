@@ -12,7 +12,7 @@ from codiag.models.crowd._em import (
     maximize,
     one_coin,
 )
-from codiag.models.crowd._forms import VOTE_COLUMNS, as_column, as_frame, is_missing, named_columns, vote_columns
+from codiag.models.crowd._forms import as_column, as_frame, is_missing, named_columns, of_one_length
 from codiag.models.crowd._invalid import set_aside_invalid
 from codiag.models.crowd._model import DawidSkene, VoteModel, not_converged, vote_warnings
 from codiag.models.crowd._prior import added_votes, estimate_prior
