@@ -10,6 +10,7 @@ Data                               Model                                        
 ================================== ============================================ ===================================
 samples that are matrices, arrays  `CP`                                         components, coefficients of samples
 labels by several workers          `DawidSkene`                                 true labels, confusion of workers
+labels by judges who think alike   `Jury`                                       true labels, families of judges
 a network                          `MixedMembershipCommunities`                 overlapping communities
 counts of words, mixed topics      `LatentDirichlet`                            topics, their shares
 counts of words, one topic each    `SingleTopic`                                topics, their frequencies
@@ -40,6 +41,7 @@ from codiag.models._cp import CP
 from codiag.models.chains import HiddenMarkov
 from codiag.models.communities import MixedMembershipCommunities
 from codiag.models.crowd import DawidSkene
+from codiag.models.jury import Jury
 from codiag.models.mixtures import MultiviewMixture, SphericalGaussianMixture
 from codiag.models.sources import JADE, SOBI
 from codiag.models.topics import LatentDirichlet, SingleTopic
@@ -50,6 +52,7 @@ __all__ = [
     "SOBI",
     "DawidSkene",
     "HiddenMarkov",
+    "Jury",
     "LatentDirichlet",
     "MixedMembershipCommunities",
     "MultiviewMixture",

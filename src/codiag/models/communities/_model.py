@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +15,7 @@ from codiag._arrays import few_threads
 from codiag._checks import UndeterminedError, as_flag, as_number
 from codiag._progress import progress_if
 from codiag.methods import Method, as_method
-from codiag.models.base import Model, as_seed, on_simplex_rows, warn_caller
+from codiag.models.base import Model, as_seed, check_alpha, on_simplex_rows, random_groups, warn_caller
 from codiag.models.communities._connectivity import connectivity
 from codiag.models.communities._memberships import (
     average_over_partitions,
@@ -124,6 +124,7 @@ class MixedMembershipCommunities(Model):
     (600, 3)
     """
 
+    integers: ClassVar[Mapping[str, int]] = {"n_components": 1, "n_partitions": 1, "max_iter": 0}
     optional: ClassVar[frozenset[str]] = frozenset({"n_components", "alpha_0"})
 
     def __init__(
@@ -345,72 +346,6 @@ class MixedMembershipCommunities(Model):
         options = {key: value for key, value in self.get_params().items() if value is not None}
         return NodeClustering(communities, graph, "codiag", method_parameters=options, overlap=True)
 
-    def estimates(self) -> dict[str, np.ndarray]:
-        """Return the memberships, the parameters of which `jackknife_standard_errors` has errors.
-
-        Returns
-        -------
-        dict
-            ``memberships_``.
-
-        Examples
-        --------
-        >>> from codiag.models import MixedMembershipCommunities
-        >>> from codiag.synthetic import mixed_membership_graph
-        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
-        >>> list(MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency).estimates())
-        ['memberships_']
-        """
-        check_is_fitted(self)
-        return {"memberships_": self.memberships_}
-
-    def leave_groups_out(self, X: Any, n_groups: int) -> Iterator[tuple[int, Any]]:  # noqa: N803
-        """Yield the graph without each of several random groups of edges.
-
-        Parameters
-        ----------
-        X : graph, as for `fit`
-            The graph.
-        n_groups : int
-            Number of groups.
-
-        Yields
-        ------
-        tuple of int and graph
-            The number of edges that are left out, and the graph without them.
-        """
-        network = as_network(X)
-        edges = sparse.coo_array(sparse.triu(network.adjacency))
-        groups = np.random.default_rng(0).permutation(edges.nnz) % n_groups
-        for group in range(n_groups):
-            kept = groups != group
-            places = edges.row[kept], edges.col[kept]
-            above = sparse.csr_array((edges.data[kept], places), shape=edges.shape)
-            yield int(np.sum(~kept)), Network(sparse.csr_array(above + above.T), network.nodes)
-
-    def refit(self, data: Any) -> Self:
-        """Return the model fitted to another graph of the same nodes, with communities in the order of this one.
-
-        Parameters
-        ----------
-        data : graph, as for `fit`
-            The graph.
-
-        Returns
-        -------
-        MixedMembershipCommunities
-            A fitted model.
-        """
-        seed = self.random_state if isinstance(self.random_state, int) else 0  # the same partitions for all graphs
-        model: Self = clone(self).set_params(n_components=self.n_components_, random_state=seed)
-        model.learn(data)
-        order = linear_sum_assignment(-self.memberships_.T @ model.memberships_)[1]
-        model.memberships_, model.connectivity_ = (
-            model.memberships_[:, order],
-            model.connectivity_[np.ix_(order, order)],
-        )
-        return model
-
     def check_parameters(self) -> None:
         """Raise unless parameters are what they must be.
 
@@ -424,7 +359,31 @@ class MixedMembershipCommunities(Model):
         ValueError: n_components must be positive; got 0
         """
         super().check_parameters()
+        if self.alpha_0 is not None:
+            check_alpha(self.alpha_0)
         as_flag("degree_corrected", self.degree_corrected)
+
+    def _estimates(self) -> dict[str, Any]:
+        return {"memberships_": self.memberships_}
+
+    def _leave_groups_out(self, data: Any, n_groups: int) -> Iterator[tuple[int, Network]]:
+        """Yield for every group of edges their number, and the graph without them."""
+        network = as_network(data)
+        edges = sparse.coo_array(sparse.triu(network.adjacency))
+        groups = random_groups(edges.nnz, n_groups)
+        for group in range(n_groups):
+            kept = groups != group
+            places = edges.row[kept], edges.col[kept]
+            above = sparse.csr_array((edges.data[kept], places), shape=edges.shape)
+            yield int(np.sum(~kept)), Network(sparse.csr_array(above + above.T), network.nodes)
+
+    def _refit(self, data: Network) -> Self:
+        """Return the memberships of a graph of the same nodes, with communities in the order of this model."""
+        seed = self.random_state if isinstance(self.random_state, int) else 0  # the same partitions for all graphs
+        model: Self = clone(self).set_params(n_components=self.n_components_, random_state=seed)
+        model.learn(data)
+        model.memberships_ = model.memberships_[:, linear_sum_assignment(-self.memberships_.T @ model.memberships_)[1]]
+        return model
 
     def _find(self, network: Network, seed: int) -> Communities:
         """Return communities; if their number is not given, the largest number of which none is superfluous."""
