@@ -1,234 +1,162 @@
-"""Commands for latent-variable models."""
+"""Commands for topics and communities."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import numpy as np
 import typer
-from rich.table import Table
 
-from codiag.cli.commands import (
-    Force,
-    Json,
-    Printing,
-    Quiet,
-    Report,
-    Seed,
-    argument,
-    as_command,
-    as_count,
-    option,
-    table_of,
-    working,
-)
-from codiag.cli.files import ARRAYS, PAGES, PICTURES, TABLES
-from codiag.cli.results import communities_result, topics_result
-from codiag.cli.terminal import shown
-
-if TYPE_CHECKING:
-    from codiag.models.communities import MixedMembershipCommunities
-
-SHOWN = 15
-"""Workers that fit on a screen."""
+from codiag._text import as_file, ending_of, open_text, readable
+from codiag.cli.commands import Figure, Report, Result, Run, as_count, command, option, table_of, write_table
+from codiag.cli.tables import KINDS, Tables, column, labels_in
 
 
-@as_command
+@command
 def topics(
     path: Annotated[
-        Path,
-        argument(
-            "CORPUS",
-            "A folder of .txt files, a .txt file with one document per line, a .csv, .tsv (also .gz), .parquet or "
-            ".xlsx table, or counts (.npy or .npz, documents x words); - for lines on the standard input.",
+        str,
+        typer.Argument(
+            metavar="CORPUS",
+            help="A table with a document in each row; a .txt file with one on each line; counts of words in a .npz "
+            "file of scipy.sparse.save_npz; or, with --vocabulary, a bag of words of the UCI repository.",
         ),
     ],
-    n_components: Annotated[
-        str, option("--topics", "-k", "-t", metavar="N", words="Number of topics, or auto to estimate it.")
-    ],
-    result: Annotated[
-        Path | None, option("--out", "-o", words="File to save topics, weights and shares to, .npz.")
-    ] = None,
-    documents: Annotated[
-        Path | None, option("--documents", words="File to save the shares of topics in documents to, .csv or .tsv.")
-    ] = None,
-    text: Annotated[
-        str | None,
-        option("--text", metavar="COLUMN", words="Column of a table with the documents; by default text."),
-    ] = None,
-    document: Annotated[
-        str | None,
-        option(
-            "--id",
-            metavar="COLUMN",
-            words="Column of a table with the names of documents; by default rows are numbered from 1.",
-        ),
-    ] = None,
+    n_components: Annotated[str, option("--topics", "Number of topics, or auto to estimate it.", "N", "-k", "-t")],
+    tables: Tables,
+    run: Run,
+    text: Annotated[str, typer.Option("--text", help="Column of a table with documents.")] = "text",
+    vocabulary: Annotated[str | None, option("--vocabulary", "A word on every line, for counts.")] = None,
     stop_words: Annotated[
-        str | None,
-        option(
-            "--stop-words",
-            metavar="WORDS",
-            words="Words to leave out: english (the default), none, or a file of words.",
-        ),
-    ] = None,
-    min_df: Annotated[
-        float | None,
-        option(
-            "--min-df", words="Leave out words in fewer documents or, if below 1, in a smaller share; by default 2."
-        ),
-    ] = None,
-    alpha_0: Annotated[
-        float | None,
-        option(
-            "--alpha-0",
-            words="Sum of the Dirichlet parameters of mixtures; 0 for one topic per document, by default estimated.",
-        ),
-    ] = None,
-    max_iter: Annotated[
-        int, typer.Option("--max-iter", "--polish", min=0, help="Largest number of collapsed variational steps.")
-    ] = 30,
-    n_words: Annotated[int, typer.Option("--words", min=1, help="Number of words to print per topic.")] = 10,
-    figure: Annotated[Path | None, option("--figure", words="File to draw the words of topics to.")] = None,
+        str, typer.Option("--stop-words", help="Common words left out: english, or none.")
+    ] = "english",
+    result: Result = None,
+    figure: Figure = None,
     report: Report = None,
-    seed: Seed = 0,
-    force: Force = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
 ) -> None:
     """Find topics in a corpus. Their weights and top words are printed."""
-    from codiag.io import write_table
-    from codiag.models.topics import LatentDirichlet, read_corpus, save_topics, share_table
-    from codiag.plotting import topics as draw_topics
-    from codiag.reports import topics_report
+    from codiag import plotting, reports
+    from codiag.models import LatentDirichlet
 
-    outputs = {"--out": (result, ARRAYS), "--documents": (documents, TABLES), "--figure": (figure, PICTURES)}
-    outputs["--report"] = (report, PAGES)
     number = as_count("--topics", n_components)
-    with working("finding topics ...", outputs, [path], force=force, printing=Printing(quiet, as_json)) as command:
-        source = command.source(path, ".txt")
-        corpus = read_corpus(source, text=text, document=document, stop_words=stop_words, min_df=min_df)
-        counts, vocabulary, names = corpus
-        model = LatentDirichlet(number, alpha_0=alpha_0, max_iter=max_iter, random_state=seed).fit(counts)
-        shares = model.transform(counts)
-        contents = ": components, weights, doc_topic_prior, vocabulary, shares, documents"
-        command.save("--out", lambda path: save_topics(path, model, corpus, shares), contents)
-        command.save("--documents", lambda path: write_table(path, share_table(corpus, shares)))
-        about_page: dict[str, Any] = {"documents": names, "title": command.title(path)}
-        command.report(lambda page: topics_report(model, counts, vocabulary, page, **about_page))
-        perplexity = model.perplexity(counts)
-    heading = f"{command.title(path)}: {counts.shape[0]} documents, {counts.shape[1]} words"
-    table = table_of(heading, ["topic"], ["weight", "strongest in"])
-    table.add_column("words")
-    strongest = np.bincount(np.argmax(shares, axis=1), minlength=len(model.weights_))
-    rows = zip(model.weights_, strongest, model.top_words(vocabulary, n_words), strict=True)
-    for topic, (weight, n_documents, words) in enumerate(rows):
-        table.add_row(str(topic), f"{weight:.3f}", str(n_documents), shown(" ".join(words)))
-    command.show(table, f"perplexity of these documents [bold]{perplexity:.1f}[/bold]")
-    command.answer(lambda: topics_result(model, corpus, shares, n_words) | {"perplexity": perplexity})
-    command.draw("--figure", lambda path: draw_topics(model, vocabulary, n_words=n_words).savefig(path))
+    run.check_outputs([path, vocabulary], out=result, figure=figure, report=report)
+    counts, words = _corpus(path, vocabulary, text, tables, None if stop_words == "none" else stop_words)
+    model = LatentDirichlet(number, random_state=run.seed).fit(counts)
+    shares = model.transform(counts)
+    strongest = shares.argmax(axis=1)
+    columns = {
+        "topic": range(len(model.weights_)),
+        "weight": model.weights_.tolist(),
+        "strongest in": [int((strongest == topic).sum()) for topic in range(len(model.weights_))],
+        "words": [" ".join(top) for top in model.top_words(words, 10)],
+    }
+    title = Path(path).name
+    run.show(
+        table_of(f"{title}: {counts.shape[0]} documents, {counts.shape[1]} words", columns),
+        f"perplexity of these documents {model.perplexity(counts):.1f}",
+    )
+    by_topic = {f"topic_{topic}": share for topic, share in enumerate(shares.T)}
+    saved = {"document": range(1, len(shares) + 1), "topic": strongest} | by_topic
+    run.save(result, lambda file: write_table(file, saved))
+    run.save(figure, lambda file: plotting.topics(model, words).savefig(file))
+    run.save(report, lambda file: reports.topics_report(model, counts, words, file, title=title))
 
 
-@as_command
+def _corpus(
+    given: str, vocabulary: str | None, text: str, tables: Tables, stop_words: str | None
+) -> tuple[Any, Sequence[str]]:
+    """Return counts (documents, words), and the words, which are numbered if counts have none."""
+    import numpy as np
+    from scipy import sparse
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    path = as_file("path", given)
+    if ending_of(path) == ".npz" or vocabulary is not None:
+        with readable(path):
+            if ending_of(path) == ".npz":
+                counts = sparse.csr_array(sparse.load_npz(path))
+            else:
+                rows, columns, numbers = np.loadtxt(path, np.int64, skiprows=3, unpack=True)
+                counts = sparse.csr_array((numbers.astype(float), (rows - 1, columns - 1)))
+        words = [f"word{number}" for number in range(counts.shape[1])]
+        if vocabulary is not None:
+            words = as_file("--vocabulary", vocabulary).read_text(encoding="utf-8").split()
+            counts.resize((counts.shape[0], max(len(words), counts.shape[1])))
+        if len(words) != counts.shape[1]:
+            raise ValueError(f"--vocabulary must have {counts.shape[1]} words, one for each column; got {len(words)}")
+        return counts, words
+    if ending_of(path) == ".txt":
+        with readable(path), open_text(path) as file:
+            documents = [line for line in file if line.strip()]
+    else:
+        documents = column(tables.read(given), path, "--text", text).fillna("").astype(str).tolist()
+    vectorizer = CountVectorizer(stop_words=stop_words)
+    return sparse.csr_array(vectorizer.fit_transform(documents)), vectorizer.get_feature_names_out()
+
+
+@command
 def communities(
     path: Annotated[
-        Path,
-        argument(
-            "EDGES",
-            "A .txt, .csv or .tsv file (also .gz) with two linked nodes on every line, .graphml or .gml; - for "
-            "such lines on the standard input.",
+        str,
+        typer.Argument(
+            metavar="EDGES",
+            help="A table whose first two columns are linked nodes; a list of edges, .txt or .edges, with two nodes on "
+            "every line; .graphml or .gml.",
         ),
     ],
-    n_components: Annotated[
-        str,
-        option(
-            "--communities",
-            "-k",
-            "--k",
-            metavar="N",
-            words="Number of communities; by default auto, estimated from the spectrum of the graph.",
-        ),
-    ] = "auto",
-    result: Annotated[Path | None, option("--out", "-o", words="Where to save memberships, .csv or .tsv.")] = None,
-    weight: Annotated[
-        str | None,
-        option(
-            "--weight",
-            metavar="COLUMN",
-            words="Column, by name or number from 1, or attribute with the weights of edges; none ignores them. By "
-            "default the one called weight.",
-        ),
-    ] = None,
-    alpha_0: Annotated[
-        float | None,
-        option("--alpha-0", min=0, words="How mixed nodes are; 0 for one community each. By default, estimated."),
-    ] = None,
-    degree_corrected: Annotated[
-        bool,
-        typer.Option(
-            "--degree-corrected/--plain",
-            help="Whether degrees of nodes also differ for other reasons than communities.",
-        ),
-    ] = True,
-    method: Annotated[
-        str | None, option("--method", words="nojd1, ojd1, tpm, als, ...; by default, joint diagonalization alone.")
-    ] = None,
-    n_partitions: Annotated[
-        int | None, option("--partitions", min=1, words="Partitions to average over; by default, 10 or more.")
-    ] = None,
-    max_iter: Annotated[int, typer.Option("--max-iter", "--polish", min=0, help="Number of variational steps.")] = 5,
-    correct_bias: Annotated[
-        bool, typer.Option("--correct-bias", help="Correct the bias of rates of links by simulated graphs.")
-    ] = False,
-    figure: Annotated[Path | None, option("--figure", words="Where to draw sizes, memberships and links.")] = None,
-    report: Report = None,
-    seed: Seed = 0,
-    force: Force = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    tables: Tables,
+    run: Run,
+    n_components: Annotated[str, option("--communities", "Their number, by default auto.", "N", "-k")] = "auto",
+    weight: Annotated[str | None, option("--weight", "Column or attribute with the weights of edges.", "NAME")] = None,
+    result: Result = None,
+    figure: Figure = None,
 ) -> None:
     """Find communities in a graph, which may overlap. Their sizes are printed."""
-    from codiag.io import write_table
-    from codiag.models.communities import MixedMembershipCommunities, read_graph
-    from codiag.plotting import communities as draw_communities
-    from codiag.reports import communities_report
+    from codiag import plotting
+    from codiag.models import MixedMembershipCommunities
 
-    outputs = {"--out": (result, TABLES), "--figure": (figure, PICTURES), "--report": (report, PAGES)}
     number = as_count("--communities", n_components)
-    with working("finding ...", outputs, [path], force=force, printing=Printing(quiet, as_json)) as command:
-        graph = read_graph(command.source(path, ".txt"), weight=weight)
-        model = MixedMembershipCommunities(
-            number,
-            alpha_0=alpha_0,
-            degree_corrected=degree_corrected,
-            method=method,
-            n_partitions=n_partitions,
-            max_iter=max_iter,
-            correct_bias=correct_bias,
-            random_state=seed,
-        ).fit(graph)
-        contents = ": every node, its strongest community, all memberships"
-        command.save("--out", lambda path: write_table(path, model.membership_table()), contents)
-        command.report(lambda page: communities_report(model, page, title=command.title(path)))
-    command.show(_community_table(model, command.title(path)))
-    command.answer(lambda: communities_result(model))
-    command.draw("--figure", lambda path: draw_communities(model).savefig(path))
+    run.check_outputs([path], out=result, figure=figure)
+    model = MixedMembershipCommunities(number, random_state=run.seed).fit(_graph(path, weight, tables, run))
+    columns = {
+        "community": range(model.n_components_),
+        "strongest for": [int((model.labels_ == community).sum()) for community in range(model.n_components_)],
+        "above 0.3": model.overlapping_labels().sum(axis=0).tolist(),
+        "linked inside": model.connectivity_.diagonal().tolist(),
+    }
+    run.show(table_of(f"{Path(path).name}: {len(model.nodes_)} nodes", columns))
+    run.save(result, lambda file: write_table(file, model.membership_table()))
+    run.save(figure, lambda file: plotting.communities(model).savefig(file))
 
 
-def _community_table(model: MixedMembershipCommunities, name: str) -> Table:
-    meaning = "expected weight" if model.weighted_ else "probability"
-    table = table_of(
-        f"{name}: {model.nodes_.size} nodes, {model.n_components_} communities",
-        [],
-        ["community", "strongest for", "above 0.3", "linked inside", "with others"],
-        caption=f"linked: {meaning} of a link between two pure members, by the fitted model",
-    )
-    members = model.overlapping_labels().sum(axis=0)
-    mass, rates = model.memberships_.sum(axis=0), model.connectivity_
-    for community in range(min(model.n_components_, 2 * SHOWN)):
-        inside, others = rates[community, community], mass.sum() - mass[community]
-        outside = (rates[community] @ mass - inside * mass[community]) / max(others, 1e-300)
-        strongest = int((model.labels_ == community).sum())
-        table.add_row(str(community), str(strongest), str(members[community]), f"{inside:.4f}", f"{outside:.4f}")
-    return table
+def _graph(given: str, weight: str | None, tables: Tables, run: Run) -> Any:
+    """Return a graph of networkx, without directions; its weights are called weight."""
+    from codiag.io import installed
+
+    path = as_file("path", given)
+    nx = installed("networkx", path)
+    readers = {".graphml": nx.read_graphml, ".gml": nx.read_gml}
+    readers |= dict.fromkeys((".txt", ".edges"), nx.read_edgelist if weight is None else nx.read_weighted_edgelist)
+    if ending_of(path) not in (*readers, *KINDS):
+        known = ", ".join((*readers, *KINDS))
+        raise ValueError(f"path must end in one of {known}, which graphs are read from; got {path.name}")
+    if ending_of(path) in readers:
+        with readable(path):
+            graph = nx.Graph(readers[ending_of(path)](path))
+    else:
+        frame = tables.read(given)
+        ends = [str(name) for name in frame.columns[:2]]
+        for name in ends:
+            labels_in(frame, path, name)
+        graph = nx.from_pandas_edgelist(frame, *ends, edge_attr=True)
+    if weight is not None:
+        weights = nx.get_edge_attributes(graph, weight)
+        if len(weights) < graph.number_of_edges():
+            raise ValueError(
+                f"--weight must name a column or attribute that all edges of {path.name} have; got {weight}"
+            )
+        nx.set_edge_attributes(graph, weights, "weight")
+    is_weighted = bool(nx.get_edge_attributes(graph, "weight"))
+    run.note(f"edges of {path.name} have {'weights' if is_weighted else 'no weights'}; --weight names them")
+    return graph

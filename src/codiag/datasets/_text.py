@@ -10,7 +10,6 @@ from scipy import sparse
 
 from codiag._text import as_file, open_text, read_numbers, readable
 from codiag.datasets._registry import check_contents, locate
-from codiag.models.topics import read_corpus
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +69,17 @@ def load_kos(*, download: bool = False) -> CorpusData:
     (3430, 6906)
     """
     files = locate("kos", download=download)
-    data = CorpusData(*read_corpus(files[0])[:2]) if len(files) == 1 else read_bag_of_words(*files)
+    data = _read_npz(files[0]) if len(files) == 1 else read_bag_of_words(*files)
     entries = sparse.csr_array(data.counts)
     entries.sort_indices()
     check_contents("kos", [entries.indptr, entries.indices, entries.data, data.vocabulary])
     return data
+
+
+def _read_npz(path: Path) -> CorpusData:
+    with readable(path), np.load(path, allow_pickle=False) as file:
+        entries = file["count"].astype(np.float64), (file["doc"], file["word"])
+        return CorpusData(sparse.csr_array(entries), file["vocab"])
 
 
 def read_bag_of_words(counts: str | Path, vocabulary: str | Path) -> CorpusData:

@@ -17,7 +17,6 @@ from codiag.models.crowd._em import (
 )
 from codiag.models.crowd._families import PLAIN, family_evidence, family_shares
 from codiag.models.crowd._family_model import FamilyModel, expect_families, families_of, run_families
-from codiag.models.crowd._files import pairs_in, read_gold, votes_in
 from codiag.models.crowd._forms import NamedVotes, wanted_columns
 from codiag.models.crowd._invalid import ValidVotes, valid_votes
 from codiag.models.crowd._jury import is_order_better, label_jury, model_spread
