@@ -20,7 +20,7 @@ Examples
 ['kos']
 """
 
-from codiag._checks import former_names, public_names
+from codiag._checks import public_names
 from codiag.datasets._arrays import FluorescenceData, load_eem, load_microbiome
 from codiag.datasets._crowd import CrowdData, load_crowd, read_crowd
 from codiag.datasets._facebook import FacebookData, load_facebook, read_facebook
@@ -39,7 +39,5 @@ __all__ = [
     "read_crowd",
     "read_facebook",
 ]
-
-__getattr__ = former_names(__name__, {"at_hand": "codiag.datasets.is_local", "available": "codiag.datasets.names"})
 
 __dir__ = public_names(__all__)

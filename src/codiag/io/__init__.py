@@ -23,8 +23,8 @@ Examples
 from codiag._checks import public_names
 from codiag.io._arrays import READERS, installed, read_array, read_tns
 from codiag.labels import Labelled, Labels, labelled_tensor
-from codiag.models.crowd import Preferences, preference_votes
-from codiag.models.crowd import valid_votes as set_aside_invalid
+from codiag.models.crowd import set_aside_invalid
+from codiag.models.jury import Preferences, preference_votes
 
 __all__ = [
     "Labels",

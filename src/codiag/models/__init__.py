@@ -10,6 +10,7 @@ Data                               Model                                        
 ================================== ============================================ ===================================
 samples that are matrices, arrays  `CP`                                         components, coefficients of samples
 labels by several workers          `DawidSkene`                                 true labels, confusion of workers
+labels by judges who think alike   `Jury`                                       true labels, families of judges
 a network                          `MixedMembershipCommunities`                 overlapping communities
 counts of words, mixed topics      `LatentDirichlet`                            topics, their shares
 counts of words, one topic each    `SingleTopic`                                topics, their frequencies
@@ -37,11 +38,12 @@ Examples
 True
 """
 
-from codiag._checks import former_names, public_names
+from codiag._checks import public_names
 from codiag.models._cp import CP
 from codiag.models.chains import HiddenMarkov
 from codiag.models.communities import MixedMembershipCommunities
 from codiag.models.crowd import DawidSkene
+from codiag.models.jury import Jury
 from codiag.models.mixtures import MultiviewMixture, SphericalGaussianMixture
 from codiag.models.sources import JADE, NSS, SOBI
 from codiag.models.topics import LatentDirichlet, SingleTopic
@@ -53,15 +55,12 @@ __all__ = [
     "SOBI",
     "DawidSkene",
     "HiddenMarkov",
+    "Jury",
     "LatentDirichlet",
     "MixedMembershipCommunities",
     "MultiviewMixture",
     "SingleTopic",
     "SphericalGaussianMixture",
 ]
-
-__getattr__ = former_names(
-    __name__, {name: f"codiag.extending.{name}" for name in ("Components", "Diagnostics", "MomentModel", "Moments")}
-)
 
 __dir__ = public_names(__all__)

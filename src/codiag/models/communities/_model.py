@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -38,7 +37,7 @@ from codiag.models.communities._memberships import (
 )
 from codiag.models.communities._network import Network, as_network
 from codiag.models.communities._partition import Communities, count_communities
-from codiag.models.frame import Model, as_seed, check_n_jackknife, on_simplex_rows, warn_caller
+from codiag.models.base import Model, as_seed, check_n_jackknife, on_simplex_rows, warn_caller
 
 
 class MixedMembershipCommunities(Model):
@@ -159,7 +158,6 @@ class MixedMembershipCommunities(Model):
     """
 
     optional: ClassVar[frozenset[str]] = frozenset({"n_components", "alpha_0", "n_partitions"})
-    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter", "n_blocks": "n_jackknife"}
 
     def __init__(
         self,

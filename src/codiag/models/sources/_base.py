@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from codiag._arrays import adjoint, conjugate, largest_signs, squared_magnitudes
 from codiag._checks import ConvergenceWarning, UndeterminedError
 from codiag.diagonalize import Diagonalizer, check_method
-from codiag.models.frame import Model
+from codiag.models.base import Model
 from codiag.models.mixtures import as_rows
 
 MAX_SAMPLE = 1e100
@@ -292,7 +292,6 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Base of estimators of sources that are mixed linearly by an unknown matrix."""
 
     optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
-    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter"}
     takes_complex: ClassVar[bool] = False
 
     def __init__(
