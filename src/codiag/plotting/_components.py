@@ -104,8 +104,8 @@ def _in_words(fit: Factorization) -> str:
 
 
 def name_component(axis: Any, row: int, weight: float) -> None:
-    """Write the number and the weight of a component beside its panel."""
-    text = f"component {row}\nweight {weight:.3g}"
+    """Write the number of a component, from 1, and its weight beside its panel."""
+    text = f"component {row + 1}\nweight {weight:.3g}"
     axis.set_ylabel(text, rotation=0, ha="right", va="center", color=INK, fontsize=9)
 
 
