@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from codiag.models import LatentDirichlet
-from codiag.models.frame import Totals
+from codiag.models.base import Totals
 from codiag.parts import Parts, as_parts, is_matrix
 
 LENGTH = 50

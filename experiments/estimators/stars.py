@@ -20,7 +20,7 @@ import numpy as np
 
 from codiag.methods import OJD, TPM
 from codiag.models.communities import as_network, scaled_stars
-from codiag.models.frame import ViewSums, leading_range, on_simplex_rows
+from codiag.models.base import ViewSums, leading_range, on_simplex_rows
 from codiag.problem import Log
 from codiag.tensors import FactoredTensor, Tensor, symmetrize
 from experiments.fitting import silent_fit

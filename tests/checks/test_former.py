@@ -18,7 +18,7 @@ from codiag._checks import explains_keywords, former_names
 from codiag.constraints import NonNegative
 from codiag.diagonalize import UWEDGE
 from codiag.methods import Auto
-from codiag.models.frame import Model
+from codiag.models.base import Model
 from codiag.synthetic import crowd_votes, worker_confusions
 from codiag.tensors import as_tensor
 from codiag.theory import standard_errors

@@ -31,7 +31,7 @@ from codiag.models.communities import (
     estimate_memberships,
     scaled_stars,
 )
-from codiag.models.frame import block_of_rows, jackknife_errors, leave_one_out, merged, share_errors
+from codiag.models.base import block_of_rows, jackknife_errors, leave_one_out, merged, share_errors
 from codiag.synthetic import crowd_votes, mixed_membership_graph
 from simulated import chain, gaussians, views
 

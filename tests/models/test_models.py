@@ -23,7 +23,7 @@ from codiag.models import (
     SingleTopic,
     SphericalGaussianMixture,
 )
-from codiag.models.frame import Model
+from codiag.models.base import Model
 from codiag.tensors import symmetrize
 from simulated import chain, gaussians, matched, mixed_corpus
 

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from codiag.models.chains import ChainSums
 from codiag.models.crowd import VoteSums
-from codiag.models.frame import ViewSums, leave_one_out, merged
+from codiag.models.base import ViewSums, leave_one_out, merged
 from codiag.models.mixtures import GaussianSums
 from codiag.models.topics import WordStatistics
 from simulated import chain, gaussians, named_votes, views

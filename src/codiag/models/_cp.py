@@ -16,7 +16,7 @@ from codiag.constraints import ConstraintsLike
 from codiag.labels import Labelled, is_xarray, read_labelled, read_like
 from codiag.losses import Loss
 from codiag.methods import as_method
-from codiag.models.frame import Model, as_seed
+from codiag.models.base import Model, as_seed
 from codiag.problem import Problem, most_components
 from codiag.result import Factorization, as_array_of_samples, complaint_about, explained_share, solve
 from codiag.selection import fit_with_chosen_rank

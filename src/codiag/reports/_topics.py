@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from codiag.models.frame import hidden_component
+from codiag.models.base import hidden_component
 from codiag.plotting import MUTED, OURS, draw_bars, name_axes
 from codiag.reports._page import Panels, Table, panels, refuse_path, separate_panels, write_page
 from codiag.reports._topic_map import page_data

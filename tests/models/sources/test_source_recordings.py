@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from codiag.metrics import minimum_distance
 from codiag.models import NSS, SOBI
-from codiag.models.frame import merged
+from codiag.models.base import merged
 from codiag.models.sources import LaggedSums, WindowSums
 from codiag.synthetic import mixed_signals
 from source_cases import ROUNDING, drawn

@@ -31,7 +31,7 @@ from codiag.models.chains._sequences import (
     split_sequences,
 )
 from codiag.models.chains._states import HiddenStates
-from codiag.models.frame import (
+from codiag.models.base import (
     Blocks,
     Diagnostics,
     JackknifeModel,

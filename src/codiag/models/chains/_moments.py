@@ -12,7 +12,7 @@ from scipy import sparse
 from codiag._checks import UndeterminedError
 from codiag.labels import sorted_names
 from codiag.models.chains._sequences import MAX_SYMBOL, CutSequences, numbered, sequences_of_part
-from codiag.models.frame import (
+from codiag.models.base import (
     N_DRAWS,
     BlockedMoments,
     Blocks,

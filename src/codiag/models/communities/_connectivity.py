@@ -23,7 +23,7 @@ from codiag.models.communities._memberships import (
     with_data,
 )
 from codiag.models.communities._network import Network
-from codiag.models.frame import on_simplex_rows
+from codiag.models.base import on_simplex_rows
 
 MOST_DIRECT = 8
 """Number of communities k up to which least squares without bounds are tried first: k^2 equations, k^4 numbers."""

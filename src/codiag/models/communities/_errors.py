@@ -24,7 +24,7 @@ from codiag._checks import UndeterminedError
 from codiag.models.communities._connectivity import Parameters, cross_fitted_parameters, plain_parameters
 from codiag.models.communities._memberships import LARGEST_ALPHA, LEAST_ALPHA, LinkCounts, Options
 from codiag.models.communities._network import Network
-from codiag.models.frame import add_block_note, block_of_rows, jackknife_errors, on_simplex_rows, share_errors
+from codiag.models.base import add_block_note, block_of_rows, jackknife_errors, on_simplex_rows, share_errors
 
 FEWEST_NODES, MOST_NODES = 2000, 5000
 """Bounds of the number of simulated nodes of a larger graph; in between, as many as keep links rare."""

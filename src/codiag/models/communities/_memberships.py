@@ -22,7 +22,7 @@ from codiag._arrays import blocks
 from codiag._checks import UndeterminedError
 from codiag.methods import Method
 from codiag.models.communities._network import Network
-from codiag.models.frame import ViewSums, common_order, leading_range, on_simplex_rows, start_from_views
+from codiag.models.base import ViewSums, common_order, leading_range, on_simplex_rows, start_from_views
 
 MOST_DENSE = 500
 """Number of nodes up to which links are stored as a dense matrix, of which submatrices are taken faster (measured)."""

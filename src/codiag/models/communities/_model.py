@@ -38,7 +38,7 @@ from codiag.models.communities._memberships import (
 )
 from codiag.models.communities._network import Network, as_network
 from codiag.models.communities._partition import Communities, count_communities
-from codiag.models.frame import Model, as_seed, check_n_jackknife, on_simplex_rows, warn_caller
+from codiag.models.base import Model, as_seed, check_n_jackknife, on_simplex_rows, warn_caller
 
 
 class MixedMembershipCommunities(Model):

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from codiag.models.communities._memberships import Average, LinkCounts
 from codiag.models.communities._network import Network
-from codiag.models.frame import Diagnostics, leading_range
+from codiag.models.base import Diagnostics, leading_range
 
 N_PARTS = 200
 """Parts of the nodes that are moved one after the other; all nodes of a part move at once (chosen by experience)."""

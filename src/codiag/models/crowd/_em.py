@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import betaln, expit, gammaln, logit, logsumexp, softmax
 
 from codiag.models.crowd._votes import Votes
-from codiag.models.frame import Diagnostics
+from codiag.models.base import Diagnostics
 
 SKILLS = expit(np.linspace(-4.4, 4.4, 12))
 """Grid of skills: probabilities from 0.012 to 0.988."""

@@ -37,7 +37,7 @@ from codiag.models.crowd._starts import (
 from codiag.models.crowd._tables import CrowdTables, Tables
 from codiag.models.crowd._uncertainty import Uncertainty, information_uncertainty, sample_uncertainty
 from codiag.models.crowd._votes import Votes, as_votes, collect_votes, refuse_parts, warnings_for, with_gold
-from codiag.models.frame import Model, warn_caller
+from codiag.models.base import Model, warn_caller
 
 
 class DawidSkene(CrowdTables, Model):

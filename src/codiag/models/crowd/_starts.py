@@ -21,7 +21,7 @@ from codiag._checks import UndeterminedError, as_generator
 from codiag.methods import Method
 from codiag.models.crowd._em import CrowdModel, Prior, Start, as_numbers, expect, log_joint, one_coin
 from codiag.models.crowd._votes import MOST_CELLS, Votes, views_of
-from codiag.models.frame import (
+from codiag.models.base import (
     Diagnostics,
     ViewSums,
     common_order,

@@ -21,7 +21,7 @@ from codiag.models.crowd._forms import (
     is_table,
     vote_columns,
 )
-from codiag.models.frame import MomentSums
+from codiag.models.base import MomentSums
 from codiag.parts import as_parts
 
 MOST_CELLS = 5 * 10**7

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from codiag._checks import UndeterminedError
 from codiag.methods import Method
-from codiag.models.frame import (
+from codiag.models.base import (
     CORE_METHOD,
     Blocks,
     JackknifeModel,

@@ -9,7 +9,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from codiag._checks import as_generator, as_number
-from codiag.models.frame import Totals
+from codiag.models.base import Totals
 from codiag.parts import as_parts, is_matrix, listed
 
 ROWS = 2048

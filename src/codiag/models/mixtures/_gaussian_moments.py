@@ -11,7 +11,7 @@ import numpy as np
 
 from codiag._checks import UndeterminedError
 from codiag.methods import Method
-from codiag.models.frame import (
+from codiag.models.base import (
     N_DRAWS,
     BlockedMoments,
     Components,

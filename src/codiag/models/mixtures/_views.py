@@ -12,7 +12,7 @@ from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._checks import as_real_array
-from codiag.models.frame import (
+from codiag.models.base import (
     BlockedMoments,
     Components,
     CrossProblem,

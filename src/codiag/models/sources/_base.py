@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from codiag._arrays import adjoint, conjugate, largest_signs, squared_magnitudes
 from codiag._checks import ConvergenceWarning, UndeterminedError
 from codiag.diagonalize import Diagonalizer, check_method
-from codiag.models.frame import Model
+from codiag.models.base import Model
 from codiag.models.mixtures import as_rows
 
 MAX_SAMPLE = 1e100

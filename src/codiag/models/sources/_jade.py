@@ -9,7 +9,7 @@ import numpy as np
 
 from codiag._arrays import blocks
 from codiag.diagonalize import Diagonalizer, Jacobi, OrthogonalNewton
-from codiag.models.frame import as_seed
+from codiag.models.base import as_seed
 from codiag.models.sources._base import BlindSources, Recordings, Separation
 from codiag.models.sources._likelihood import (
     Coefficients,

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import fft
 
 from codiag._arrays import BLOCK, adjoint, few_threads
-from codiag.models.frame import MomentSums
+from codiag.models.base import MomentSums
 from codiag.models.sources._base import samples_of_part
 
 MIN_TRANSFORM = 1024

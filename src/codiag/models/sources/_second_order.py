@@ -12,7 +12,7 @@ import numpy as np
 
 from codiag._arrays import adjoint
 from codiag.diagonalize import Diagonalizer, OrthogonalNewton
-from codiag.models.frame import PartialFit, as_seed
+from codiag.models.base import PartialFit, as_seed
 from codiag.models.sources._base import (
     BlindSources,
     Recordings,

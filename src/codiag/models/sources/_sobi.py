@@ -9,7 +9,7 @@ import numpy as np
 
 from codiag._checks import UndeterminedError, as_number
 from codiag.diagonalize import Diagonalizer
-from codiag.models.frame import merged
+from codiag.models.base import merged
 from codiag.models.sources._base import Recordings, Separation, Whitening
 from codiag.models.sources._lagged_sums import N_LEADING, LaggedSums, sums_of_part
 from codiag.models.sources._likelihood import (

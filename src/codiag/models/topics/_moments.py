@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from codiag._arrays import blocks
-from codiag.models.frame import (
+from codiag.models.base import (
     BlockedMoments,
     Blocks,
     Components,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from scipy import sparse
 
-from codiag.models.frame import Totals, nearest_order
+from codiag.models.base import Totals, nearest_order
 from codiag.models.topics._moments import Topics
 from codiag.models.topics._posteriors import (
     DocumentPosteriors,

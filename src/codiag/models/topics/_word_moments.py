@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array
 
 from codiag._arrays import Array, blocks, fits_block, squares, to_host
 from codiag._checks import UndeterminedError, as_finite, as_real_array
-from codiag.models.frame import Products, Totals, leading_range, leading_range_in_passes, noise_of, random_signs
+from codiag.models.base import Products, Totals, leading_range, leading_range_in_passes, noise_of, random_signs
 from codiag.parts import Parts
 from codiag.tensors import CANCELLATION_LIMIT, CrossMomentTensor, FactoredTensor, Tensor, check_shape, weighted_product
 

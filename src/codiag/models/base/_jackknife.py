@@ -8,9 +8,9 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
-from codiag.models.frame._components import Components, nearest_order
-from codiag.models.frame._model import MomentModel, Moments
-from codiag.models.frame._sums import Blocks, leave_one_out
+from codiag.models.base._components import Components, nearest_order
+from codiag.models.base._model import MomentModel, Moments
+from codiag.models.base._sums import Blocks, leave_one_out
 
 C = TypeVar("C", bound=Components)
 

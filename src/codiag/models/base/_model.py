@@ -21,7 +21,7 @@ from codiag._checks import (
 )
 from codiag._progress import progress_if
 from codiag.methods import Auto, Method, as_method
-from codiag.models.frame._components import Components
+from codiag.models.base._components import Components
 from codiag.problem import Problem
 from codiag.result import Factorization, complaint_about, solve
 

@@ -13,8 +13,8 @@ from scipy import sparse
 from codiag._checks import UndeterminedError
 from codiag.diagonalize import TwoSided
 from codiag.methods import Method, as_method
-from codiag.models.frame._second_moment import core_problem
-from codiag.models.frame._sums import MomentSums
+from codiag.models.base._second_moment import core_problem
+from codiag.models.base._sums import MomentSums
 from codiag.problem import Problem
 from codiag.result import Factorization, solve
 from codiag.tensors import CrossMomentTensor, DenseTensor, Tensor, symmetrize

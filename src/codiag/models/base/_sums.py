@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from codiag._checks import UndeterminedError
-from codiag.models.frame._model import warn_caller
+from codiag.models.base._model import warn_caller
 from codiag.parts import Parts, as_parts, is_matrix
 
 

@@ -1,6 +1,6 @@
 """Base classes of estimators: moments and their factorization, sums over parts of the data, jackknife errors."""
 
-from codiag.models.frame._components import (
+from codiag.models.base._components import (
     Components,
     Diagnostics,
     common_order,
@@ -9,7 +9,7 @@ from codiag.models.frame._components import (
     on_simplex,
     on_simplex_rows,
 )
-from codiag.models.frame._jackknife import (
+from codiag.models.base._jackknife import (
     BlockedMoments,
     JackknifeModel,
     add_block_note,
@@ -17,8 +17,8 @@ from codiag.models.frame._jackknife import (
     jackknife_errors,
     share_errors,
 )
-from codiag.models.frame._model import Model, MomentModel, Moments, as_seed, refuse_iterator, warn_caller
-from codiag.models.frame._second_moment import (
+from codiag.models.base._model import Model, MomentModel, Moments, as_seed, refuse_iterator, warn_caller
+from codiag.models.base._second_moment import (
     CORE_METHOD,
     N_DRAWS,
     Products,
@@ -34,7 +34,7 @@ from codiag.models.frame._second_moment import (
     weakest,
     weakest_direction,
 )
-from codiag.models.frame._sums import (
+from codiag.models.base._sums import (
     Blocks,
     MomentSums,
     PartialFit,
@@ -46,7 +46,7 @@ from codiag.models.frame._sums import (
     merged,
     refuse_parts,
 )
-from codiag.models.frame._three_views import (
+from codiag.models.base._three_views import (
     CrossProblem,
     MappedProblem,
     ViewMoments,

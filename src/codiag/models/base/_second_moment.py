@@ -17,7 +17,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh, svds
 
 from codiag._checks import UndeterminedError, as_generator
 from codiag.methods import Auto
-from codiag.models.frame._components import Diagnostics
+from codiag.models.base._components import Diagnostics
 from codiag.problem import Problem
 from codiag.reduction import SMALLEST_EIGENVALUE
 from codiag.result import Factorization
