@@ -106,6 +106,8 @@ def factorization_report(
         choice=None if choice is None else _evidence(choice),
         components=_component_table(fit, diagnosis),
         drawn=_component_panels(fit),
+        n_drawn=min(fit.rank, DRAWN),
+        boxes=without_font(texts_of(labels_of(fit))),
         diagnosis=_diagnosed(diagnosis),
         advice=[*diagnosis.advice, *([] if entries is None else index_advice(fit, entries))],
         residuals=None if entries is None else _residual_panels(fit, entries),
@@ -179,7 +181,7 @@ def _evidence(choice: RankChoice) -> dict[str, Any]:
             axes.title.set_fontsize(10)
             axes.tick_params(labelsize=8)
         described = [f"{axes.get_title()} against the rank, from {ranks[0]} to {ranks[-1]}" for axes in grid[0]]
-        drawn = panels(grid, described, "Dashed: the chosen rank. Shaded: ranks that the data do not support.")
+        drawn = panels(grid, described)
     headings = [HEADINGS[0], "verdict", *HEADINGS[1:-1]]  # the verdict first: a phone shows the first columns
     marked = ranks.index(choice.rank) if choice.rank in ranks else None
     rows = [(row[0], row[-1].removeprefix("<- "), *row[1:-1]) for row in choice.rows()]
@@ -214,14 +216,7 @@ def _component_panels(fit: Factorization) -> Panels:
         for (row, _), axes in np.ndenumerate(grid):
             name_component(axes, row, float(fit.weights[row]))
         described = [f"{n_rows} components along {name}, with 95 % confidence bands" for name in names]
-        caption = (
-            "A row for each component, with its number and weight. Shaded: pointwise 95 % confidence bands, which may "
-            "be thinner than the line."
-        )
-        if n_rows < fit.rank:
-            caption += f" The {n_rows} largest of {fit.rank} are drawn."
-        boxes = without_font(texts_of(labels))
-        return panels(grid, described, f"{caption} {boxes}." if boxes else caption)
+        return panels(grid, described)
 
 
 def _label(index: np.ndarray | None, at: int) -> str:
@@ -247,20 +242,14 @@ def _residual_panels(fit: Factorization, entries: np.ndarray) -> Panels:
         draw_residuals(fit, entries, grid[0])
         described = [f"Root mean square of the residuals along {name}" for name in names]
         described.append("Quantiles of the residuals against those of a normal distribution")
-        caption = (
-            "Root mean square of the residuals, index by index (dashed: of all), and their quantiles. If the residuals "
-            "are white noise, the former are level and the latter lie on the line."
-        )
-        return panels(grid, described, caption)
+        return panels(grid, described)
 
 
 def _leverage_panels(fit: Factorization) -> Panels:
     names = _mode_names(fit)
     with separate_panels(len(names)) as grid:
         leverage(fit, axes=grid[0])
-        described = [f"Leverage of every index along {name}" for name in names]
-        caption = "How strongly the components depend on every index, from 0 to 1 (dashed: the mean)."
-        return panels(grid, described, caption)
+        return panels(grid, [f"Leverage of every index along {name}" for name in names])
 
 
 def index_advice(fit: Factorization, entries: np.ndarray) -> list[str]:

@@ -59,8 +59,8 @@ def jury_report(
     """
     if not hasattr(model, "effective_votes_"):
         raise TypeError(f"model must be a fitted Jury; got {type(model).__name__}")
-    judges = {name: np.asarray(model.worker_table()[name]) for name in ("worker", "votes", "accuracy", LOW, HIGH)}
-    judges |= {name: np.asarray(model.worker_table()[name]) for name in ("family", "weight")}
+    table, names = model.worker_table(), ("worker", "votes", "accuracy", LOW, HIGH, "family", "weight")
+    judges = {name: np.asarray(table[name]) for name in names}
     certainty = np.asarray(model.label_table()["probability"])
     facts = {
         "judges": f"{judges['worker'].size:,}",
@@ -157,19 +157,13 @@ def _accuracy_panel(judges: dict[str, np.ndarray], chance: float) -> Panels:
         name_axes(axis, "accuracy", "")
         axis.set_yticks(range(order.size), [shown(judges["worker"][i], 16) for i in order])
         axis.set(xlim=(0, 1.02), ylim=(order.size - 0.5, -0.5))
-        described = "Accuracy of each judge, with intervals, the best judge on top"
-        return panels(grid, [described], "Judges with 90 % intervals. Dashed: guessing.")
+        return panels(grid, ["Accuracy of each judge, with intervals, the best judge on top"])
 
 
 def _dependence_panel(model: Jury) -> Panels:
     with separate_panels(1, height=dependence_height(len(model.workers_))) as grid:
         dependence(model, axes=grid)
-        described = "Matrix of the correlations of judges given the labels, with frames around families"
-        caption = (
-            "Correlations of judges given the label: 0 if they err independently, 1 if they always give the same "
-            "answer. Gray: too few items in common. Frames: families."
-        )
-        return panels(grid, [described], caption)
+        return panels(grid, ["Matrix of the correlations of judges given the labels, with frames around families"])
 
 
 def _certainty_panel(certainty: np.ndarray) -> Panels:
@@ -178,7 +172,7 @@ def _certainty_panel(certainty: np.ndarray) -> Panels:
         axis.hist(certainty, bins=np.linspace(0, 1, 21), color=OURS, alpha=0.85)
         axis.set_xlim(0, 1)
         name_axes(axis, "probability of the label", "items")
-        return panels(grid, ["Number of items against the probability of their labels"], "Probabilities of the labels.")
+        return panels(grid, ["Number of items against the probability of their labels"])
 
 
 def _no_better_than_chance(judges: dict[str, np.ndarray], chance: float) -> str:

@@ -34,11 +34,8 @@ class Table(NamedTuple):
     marked: int | None = None
 
 
-class Panels(NamedTuple):
-    """Images of a page side by side, as pairs of a source and a description, with a caption."""
-
-    images: list[tuple[str, str]]
-    caption: str
+Panels = list[tuple[str, str]]
+"""Images of a page side by side, as pairs of a source and a description."""
 
 
 def write_page(template: str, path: str | Path | None, **content: Any) -> str:
@@ -54,7 +51,7 @@ def _environment() -> Any:
     try:
         import jinja2
     except ImportError as missing:
-        raise ImportError("reports need jinja2: pip install 'codiag[report]'") from missing
+        raise ModuleNotFoundError("reports need jinja2: pip install 'codiag[report]'", name="jinja2") from missing
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("codiag.reports"),
         autoescape=True,
@@ -87,10 +84,9 @@ def separate_panels(n_columns: int, n_rows: int = 1, height: float = HEIGHT) -> 
         yield np.stack([figure.subplots(n_rows, 1, squeeze=False)[:, 0] for figure in figures], axis=1)
 
 
-def panels(grid: np.ndarray, described: Sequence[str], caption: str) -> Panels:
+def panels(grid: np.ndarray, described: Sequence[str]) -> Panels:
     """Return figures, one for each column of a grid of axes, each described in words."""
-    images = [(_source(axes.figure), words) for axes, words in zip(grid[0], described, strict=True)]
-    return Panels(images, caption)
+    return [(_source(axes.figure), words) for axes, words in zip(grid[0], described, strict=True)]
 
 
 def _source(figure: Any) -> str:

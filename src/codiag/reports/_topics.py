@@ -147,11 +147,7 @@ def _spectrum(model: LatentDirichlet | SingleTopic) -> Panels | None:
             axes.axhline(noise, color=MUTED, linestyle="--", linewidth=1)
         name_axes(axes, "topic", "eigenvalue of the second moment")
         axes.xaxis.get_major_locator().set_params(integer=True)
-        caption = (
-            "Eigenvalues, one for each topic and the next one (gray). Dashed: the sampling noise, which the eigenvalue "
-            "of a topic should exceed by far."
-        )
-        return panels(grid, ["Eigenvalues of the second moment of words, one for each topic and one more"], caption)
+        return panels(grid, ["Eigenvalues of the second moment of words, one for each topic and one more"])
 
 
 def _advice(model: LatentDirichlet | SingleTopic) -> list[str]:
