@@ -292,9 +292,6 @@ def test_crowds_of_unequal_workers(tmp_path):
     assert_allclose(matrices, model.confusion_matrices_[order])
     with plotting.paper((12, 3)) as own:
         assert plotting.confusions(model, n_workers=4, axes=own.subplots(1, 5)) is own
-    with pytest.warns(DeprecationWarning, match=r"draw_confusions\(model, path\) is now"):
-        plotting.draw_confusions(model, tmp_path / "crowd.png")
-    assert (tmp_path / "crowd.png").stat().st_size > 1e4
 
 
 def jury(n_judges, n_families):

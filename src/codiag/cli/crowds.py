@@ -61,9 +61,7 @@ WorkerColumn = Annotated[str | None, option("--worker", metavar="COLUMN", words=
 LabelColumn = Annotated[str | None, option("--label", metavar="COLUMN", words="Column of the labels.")]
 Wide = Annotated[bool, typer.Option("--wide", help="The table has a row for each task and a column for each worker.")]
 OneCoin = Annotated[bool, typer.Option("--one-coin", help="Give each worker one accuracy for all classes.")]
-MaxIter = Annotated[
-    int, typer.Option("--max-iter", "--em-rounds", min=0, help="Most steps of expectation maximization.")
-]
+MaxIter = Annotated[int, typer.Option("--max-iter", min=0, help="Most steps of expectation maximization.")]
 Doubtful = Annotated[int, typer.Option("--doubtful", min=0, help="Tasks to show whose labels are least certain.")]
 
 

@@ -87,7 +87,7 @@ def topics(
         ),
     ] = None,
     max_iter: Annotated[
-        int, typer.Option("--max-iter", "--polish", min=0, help="Largest number of collapsed variational steps.")
+        int, typer.Option("--max-iter", min=0, help="Largest number of collapsed variational steps.")
     ] = 30,
     n_words: Annotated[int, typer.Option("--words", min=1, help="Number of words to print per topic.")] = 10,
     figure: Annotated[Path | None, option("--figure", words="File to draw the words of topics to.")] = None,
@@ -177,7 +177,7 @@ def communities(
     n_partitions: Annotated[
         int | None, option("--partitions", min=1, words="Partitions to average over; by default, 10 or more.")
     ] = None,
-    max_iter: Annotated[int, typer.Option("--max-iter", "--polish", min=0, help="Number of variational steps.")] = 5,
+    max_iter: Annotated[int, typer.Option("--max-iter", min=0, help="Number of variational steps.")] = 5,
     correct_bias: Annotated[
         bool, typer.Option("--correct-bias", help="Correct the bias of rates of links by simulated graphs.")
     ] = False,

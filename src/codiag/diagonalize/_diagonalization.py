@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from codiag._arrays import Array, array_namespace, double, epsilon, is_complex, squared_magnitudes, to_host
-from codiag._checks import warn_of_former
 from codiag._text import counted, html_table
 
 
@@ -279,12 +277,6 @@ class Diagonalization:
         """
         xp = array_namespace(self.factor)
         return (self.factor[None, ...] * self.diagonals[:, None, :]) @ xp.matrix_transpose(self.right_factor)
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "weights":
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        warn_of_former("weights of Diagonalization", "sample_weight")
-        return self.sample_weight
 
     def _repr_html_(self) -> str:
         unresolved = {factor for pair in self.unresolved for factor in pair}

@@ -28,7 +28,6 @@ True
 """
 
 from codiag._checks import public_names
-from codiag.methods import least_squares
 from codiag.methods._als import ALS
 from codiag.methods._auto import METHODS, Auto, as_method
 from codiag.methods._directions import best_metric, directions_of, symmetric_model

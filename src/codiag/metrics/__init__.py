@@ -19,7 +19,7 @@ Examples
 0.0
 """
 
-from codiag._checks import former_names, public_names
+from codiag._checks import public_names
 from codiag.metrics._communities import RecoveryCurve, overlapping_nmi, recovery_curve
 from codiag.metrics._core_consistency import consistency_of, core_consistency
 from codiag.metrics._factors import (
@@ -40,7 +40,5 @@ __all__ = [
     "overlapping_nmi",
     "recovery_curve",
 ]
-
-__getattr__ = former_names(__name__, {}, {"Factors": "write Sequence[numpy.ndarray]"})
 
 __dir__ = public_names(__all__)

@@ -37,7 +37,7 @@ Examples
 True
 """
 
-from codiag._checks import former_names, public_names
+from codiag._checks import public_names
 from codiag.models._cp import CP
 from codiag.models.chains import HiddenMarkov
 from codiag.models.communities import MixedMembershipCommunities
@@ -59,9 +59,5 @@ __all__ = [
     "SingleTopic",
     "SphericalGaussianMixture",
 ]
-
-__getattr__ = former_names(
-    __name__, {name: f"codiag.extending.{name}" for name in ("Components", "Diagnostics", "MomentModel", "Moments")}
-)
 
 __dir__ = public_names(__all__)

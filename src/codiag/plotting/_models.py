@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from codiag._checks import as_number, warn_of_former
+from codiag._checks import as_number
 from codiag.models.crowd import HIGH, LEVEL, LOW, worker_columns
 from codiag.plotting._style import (
     INK,
@@ -231,12 +230,6 @@ def _title_of_groups(groups: Sequence[np.ndarray], sort: str) -> str:
     names = ["most votes", "least accuracy"]
     above, below = names if sort == "votes" else names[::-1]
     return f"Workers with {above} (above) and with {below} (below)"
-
-
-def draw_confusions(model: DawidSkene, path: str | Path, n_workers: int = 12) -> None:
-    """Save the figure of `confusions`, which has replaced this function."""
-    warn_of_former("codiag.plotting.draw_confusions(model, path)", "codiag.plotting.confusions(model).savefig(path)")
-    confusions(model, n_workers=n_workers).savefig(path, dpi=150)
 
 
 def _draw_matrices(

@@ -24,7 +24,7 @@ Examples
 ((6, 5, 4), (2,), [(6, 2), (5, 2), (4, 2)])
 """
 
-from codiag._checks import Seed, former_names, public_names
+from codiag._checks import Seed, public_names
 from codiag.synthetic._counts import CountedEvents, count_events
 from codiag.synthetic._juries import jury_votes
 from codiag.synthetic._latent_variables import Crowd, Graph, crowd_votes, mixed_membership_graph, worker_confusions
@@ -60,7 +60,5 @@ __all__ = [
     "unit_factor",
     "worker_confusions",
 ]
-
-__getattr__ = former_names(__name__, {"worker_errors": "codiag.synthetic.worker_confusions"})
 
 __dir__ = public_names(__all__)

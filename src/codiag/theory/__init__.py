@@ -24,7 +24,7 @@ Examples
 (4, True)
 """
 
-from codiag._checks import former_names, public_names
+from codiag._checks import public_names
 from codiag.theory._advice import inflation
 from codiag.theory._bounds import error_bound, minimum_projections, projection_concentration, projections_needed
 from codiag.theory._diagnosis import Diagnosis, diagnose
@@ -52,7 +52,6 @@ from codiag.theory._perturbation import (
     first_order_perturbation,
     project_noise,
     projected_diagonals,
-    standard_errors,
 )
 from codiag.theory._projection_law import projections_for_ratio, random_projection_ratio
 from codiag.theory._resampling import Bootstrap, bootstrap, jackknife, part_of
@@ -85,17 +84,5 @@ __all__ = [
     "worst_errors",
     "worst_noise",
 ]
-
-__getattr__ = former_names(
-    __name__,
-    {
-        "FirstOrder": "codiag.theory.Perturbation",
-        "concentration": "codiag.theory.projection_concentration",
-        "condition": "codiag.theory.factor_condition",
-        "first_order": "codiag.theory.first_order_perturbation",
-        "least_projections": "codiag.theory.minimum_projections",
-        "projections_for": "codiag.theory.projections_needed",
-    },
-)
 
 __dir__ = public_names(__all__)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._checks import as_finite, as_flag, warn_of_former
+from codiag._checks import as_finite, as_flag
 from codiag._text import Described
-from codiag.diagonalize import Diagonalization
 from codiag.theory._identifiability import as_columns
 
 ROUNDING = 100 * np.finfo(np.float64).eps
@@ -245,12 +244,6 @@ def projected_diagonals(factor: np.ndarray, weights: np.ndarray, directions: np.
     along = as_finite("directions", directions, (None, columns.shape[0]))
     diagonals: np.ndarray = (along @ columns) * as_finite("weights", weights, columns.shape[1:])
     return diagonals
-
-
-def standard_errors(fit: Diagonalization) -> np.ndarray:
-    """Return ``fit.standard_errors``: the former name of this property."""
-    warn_of_former("codiag.theory.standard_errors(fit)", "fit.standard_errors")
-    return np.asarray(fit.standard_errors)
 
 
 def _as_problem(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -95,8 +95,6 @@ class JackknifeModel(MomentModel[M, C]):
     All of the estimate is repeated, expectation maximization included. A subclass implements `moments_by_number` and
     either `_without_block`, if its moments come from sums by block, or `_without_blocks`.
     """
-
-    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter", "n_blocks": "n_jackknife"}
 
     n_jackknife: int
     """Number of blocks of the data; zero for no standard errors."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -16,8 +16,6 @@ from codiag._checks import (
     as_number,
     check_seed,
     explains_keywords,
-    warn_of_former,
-    with_new_keywords,
 )
 from codiag._progress import progress_if
 from codiag.methods import Auto, Method, as_method
@@ -71,52 +69,20 @@ class Model(BaseEstimator):
     optional: ClassVar[frozenset[str]] = frozenset()
     """Names of parameters that may be None; the model then chooses a value."""
 
-    former_parameters: ClassVar[Mapping[str, str]] = {}
-    """Former names of parameters, with their new names."""
-
-    former_attributes: ClassVar[Mapping[str, str]] = {}
-    """Former names of learned attributes, with their new names."""
-
     def __init_subclass__(cls, **options: Any) -> None:
-        """Accept former keywords, and name the right keyword if one of another library is given."""
+        """Name the right keyword if one of another library is given."""
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
-            cls.__init__ = explains_keywords(cls.__init__, cls.former_parameters)  # type: ignore[method-assign]
+            cls.__init__ = explains_keywords(cls.__init__)  # type: ignore[method-assign]
 
     def __getattr__(self, name: str) -> Any:
-        """Resolve former names of parameters and learned attributes, with a DeprecationWarning."""
-        new = {**type(self).former_parameters, **type(self).former_attributes}.get(name)
-        if new is None and name.endswith("_") and not name.startswith("_") and not hasattr(type(self), name):
+        """Say that a learned attribute needs a fit."""
+        if name.endswith("_") and not name.startswith("_") and not hasattr(type(self), name):
             raise AttributeError(
                 f"{name} is not learned yet: this {type(self).__name__} is not fitted. Call fit, or partial_fit until "
                 "the data determines the model"
             )
-        if new is None:
-            return super().__getattribute__(name)  # raises again, also what a property of this name raised
-        warn_of_former(f"{name} of {type(self).__name__}", new)
-        return getattr(self, new)
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; former names are accepted, with a DeprecationWarning.
-
-        Parameters
-        ----------
-        **params
-            Parameters by name.
-
-        Returns
-        -------
-        self
-            The model.
-
-        Examples
-        --------
-        >>> from codiag.models import CP
-        >>> CP(2).set_params(n_components=3)
-        CP(n_components=3)
-        """
-        model: Self = super().set_params(**with_new_keywords(type(self).__name__, self.former_parameters, params))
-        return model
+        return super().__getattribute__(name)  # raises again, also what a property of this name raised
 
     def fit(self, X: Any, y: object = None, *, progress: bool | None = None) -> Self:  # noqa: N803
         """Estimate the model.
@@ -254,7 +220,6 @@ class MomentModel(Model, Generic[M, C]):
     """
 
     default_method: ClassVar[Method] = Auto()
-    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter"}
 
     def __init__(
         self, n_components: int | None = 2, *, method: Any = None, max_iter: int = 0, random_state: int | None = None

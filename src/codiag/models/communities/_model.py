@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -159,7 +158,6 @@ class MixedMembershipCommunities(Model):
     """
 
     optional: ClassVar[frozenset[str]] = frozenset({"n_components", "alpha_0", "n_partitions"})
-    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter", "n_blocks": "n_jackknife"}
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -184,13 +184,6 @@ class DawidSkene(CrowdTables, Model):
     >>> bool(np.mean(model.labels_ == truth) > 0.95)
     True
     """
-
-    former_parameters: ClassVar[Mapping[str, str]] = {"em_rounds": "max_iter"}
-    former_attributes: ClassVar[Mapping[str, str]] = {
-        "errors_": "confusion_",
-        "errors_standard_errors_": "confusion_standard_errors_",
-        "errors_spread_": "confusion_spread_",
-    }
 
     def __init__(
         self,

@@ -292,7 +292,6 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Base of estimators of sources that are mixed linearly by an unknown matrix."""
 
     optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
-    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter"}
     takes_complex: ClassVar[bool] = False
 
     def __init__(

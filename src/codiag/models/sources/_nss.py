@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -225,8 +225,6 @@ class NSS(SecondOrder[WindowStack, WindowSums]):
     >>> minimum_distance(model.components_, mixing) < 0.1, model.unresolved_
     (True, [])
     """
-
-    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter", "n_blocks": "n_windows"}
 
     def __init__(
         self,
