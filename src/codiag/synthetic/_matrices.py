@@ -263,7 +263,6 @@ def projection_stack(
     See Also
     --------
     matrix_stack : Matrices with independent diagonals.
-    codiag.theory.first_order_perturbation : The errors of the factors that such noise causes.
 
     Examples
     --------

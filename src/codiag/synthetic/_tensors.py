@@ -266,7 +266,7 @@ def operator_norm(tensor: np.ndarray, seed: Seed = None, *, n_starts: int = 20, 
 
     See Also
     --------
-    codiag.theory.error_bound : Bounds for noise of a given operator norm.
+    unit_noise : Symmetric noise of operator norm one.
 
     Examples
     --------
