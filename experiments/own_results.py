@@ -19,9 +19,10 @@ import codiag
 from codiag.diagonalize import QRJ1D, UWEDGE, Diagonalizer, OrthogonalNewton
 from codiag.methods import NOJD
 from codiag.metrics import match_components
-from codiag.synthetic import mild_factor, orthonormal_factor, unit_factor, unit_noise
+from codiag.synthetic import mild_factor, orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor, symmetrize
 from experiments.estimators.optimal import OptimalNOJD
+from experiments.simulated import unit_noise
 from experiments.theory import (
     error_bound,
     expected_errors,

@@ -60,7 +60,6 @@ def test_a_column_of_zeros_is_a_dependent_one():
         (lambda: synthetic.matrix_stack(FACTOR, 2, noise=-1.0), ValueError, "noise must not be negative"),
         (lambda: synthetic.matrix_stack(BAD, 2), ValueError, "factor must be finite"),
         (lambda: synthetic.matrix_stack(FACTOR, 2, right_factor=np.ones((4, 2))), ValueError, r"shape \(n, 3\); got"),
-        (lambda: synthetic.projection_stack(FACTOR, WEIGHTS[:1], 2), ValueError, r"weights must have shape \(3,\)"),
         (lambda: synthetic.noisy_tensor((3.7, 3, 3), 2), TypeError, "shape must contain integers"),
         (lambda: synthetic.noisy_tensor((-3, -3, 3), 2), ValueError, "shape must not contain negative numbers"),
         (lambda: synthetic.noisy_tensor(5, 2), TypeError, "shape must be a sequence of integers"),
@@ -68,13 +67,6 @@ def test_a_column_of_zeros_is_a_dependent_one():
         (lambda: synthetic.noisy_tensor((3, 4, 5), 2, symmetric=True), ValueError, "modes of one size"),
         (lambda: synthetic.noisy_tensor((3, 3, 3), 2, symmetric="no"), TypeError, "symmetric must be True or False"),
         (lambda: synthetic.noisy_tensor((3, 3, 3), 2, noise=np.inf), ValueError, "noise must be finite"),
-        (lambda: synthetic.nonorthogonal_model(3, 2, noise="a"), TypeError, "noise must be a number"),
-        (lambda: synthetic.orthogonal_model(3, 4, noise=0.1), ValueError, "rank must be at most 3"),
-        (lambda: synthetic.paper_tensor(3, 2, orthogonal=1, noise=0.1), TypeError, "orthogonal must be True or False"),
-        (lambda: synthetic.unit_noise(0), ValueError, "size must be positive"),
-        (lambda: synthetic.operator_norm(CUBE), ValueError, "tensor must be symmetric"),
-        (lambda: synthetic.operator_norm(np.ones((2, 3, 4))), ValueError, "modes of one size"),
-        (lambda: synthetic.operator_norm(np.ones((3, 3, 3)), n_starts=0), ValueError, "n_starts must be positive"),
         (lambda: synthetic.worker_confusions(3, 1), ValueError, "n_classes must be at least 2"),
         (lambda: synthetic.worker_confusions(3, 2, adversarial=2.0), ValueError, "adversarial must be at most 1"),
         (lambda: synthetic.crowd_votes(4, CONFUSIONS[0]), ValueError, r"confusions must have shape \(n, n, n\)"),
@@ -175,7 +167,6 @@ SEEDED = {
     "noisy_tensor": lambda seed: synthetic.noisy_tensor((3, 3, 3), 2, seed=seed),
     "crowd_votes": lambda seed: synthetic.crowd_votes(3, CONFUSIONS, seed=seed),
     "graph": lambda seed: synthetic.mixed_membership_graph(9, 2, seed=seed),
-    "unit_noise": lambda seed: synthetic.unit_noise(3, seed),
 }
 
 

@@ -11,9 +11,10 @@ from numpy.testing import assert_allclose
 import codiag
 from codiag.diagonalize import UWEDGE
 from codiag.methods import NOJD
-from codiag.synthetic import mild_factor, operator_norm, orthonormal_factor, unit_factor
+from codiag.synthetic import mild_factor, orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor, symmetrize
 from experiments.estimators.optimal import OptimalNOJD
+from experiments.simulated import operator_norm
 from experiments.theory import (
     error_bound,
     expected_errors,

@@ -13,18 +13,11 @@ from numpy.testing import assert_allclose
 import codiag
 from codiag.diagonalize import UWEDGE, OrthogonalNewton
 from codiag.metrics import match_components
-from codiag.synthetic import (
-    matrix_stack,
-    mild_factor,
-    operator_norm,
-    orthonormal_factor,
-    paper_tensor,
-    unit_factor,
-    unit_noise,
-)
+from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor, symmetrize
 from codiag.theory import uniqueness_moduli
 from experiments.paper.incoherence import coherent_factor
+from experiments.simulated import operator_norm, paper_tensor, unit_noise
 from experiments.theory import (
     afsari_bound,
     error_bound,
