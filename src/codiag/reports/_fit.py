@@ -22,8 +22,6 @@ from codiag.plotting import (
     name_component,
     residual_entries,
     root_mean_squares,
-    texts_of,
-    without_font,
 )
 from codiag.reports._page import Panels, Table, panels, refuse_path, separate_panels, write_page
 from codiag.selection import HEADINGS, LEGEND
@@ -107,7 +105,6 @@ def factorization_report(
         components=_component_table(fit, diagnosis),
         drawn=_component_panels(fit),
         n_drawn=min(fit.rank, DRAWN),
-        boxes=without_font(texts_of(labels_of(fit))),
         diagnosis=_diagnosed(diagnosis),
         advice=[*diagnosis.advice, *([] if entries is None else index_advice(fit, entries))],
         residuals=None if entries is None else _residual_panels(fit, entries),
