@@ -22,7 +22,6 @@ from codiag.plotting._style import (
     paper,
     plain,
     shown,
-    tell_without_font,
 )
 
 if TYPE_CHECKING:
@@ -203,7 +202,6 @@ def confusions(model: DawidSkene, *, n_workers: int = 12, sort: str = "votes", a
         grid = left.subplots(len(groups) * math.ceil(largest / n_columns), n_columns, squeeze=False)
         _draw_matrices(grid, model, table, groups)
         _draw_accuracies(right.subplots(), table, 1 / model.classes_.size)
-        tell_without_font(left, [*model.classes_.tolist(), *table["worker"][drawn].tolist()])
     return figure
 
 
@@ -338,7 +336,6 @@ def topics(
         if axes is None:
             first = "" if n_drawn == k else f"the most frequent {n_drawn} of "
             figure.suptitle(f"{first}{k} topics, with the shares of their words", fontsize=11, color=INK)
-            tell_without_font(figure, [word for of_topic in words for word in of_topic])
     return figure
 
 

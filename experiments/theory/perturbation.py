@@ -13,7 +13,7 @@ import numpy as np
 
 from codiag._checks import as_finite, as_flag
 from codiag._text import Described
-from codiag.theory._identifiability import as_columns
+from codiag.theory import as_columns
 
 ROUNDING = 100 * np.finfo(np.float64).eps
 """Rounding errors of a sum of squares, relative to it."""
@@ -40,7 +40,7 @@ class Perturbation(Described):
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import first_order_perturbation
+    >>> from experiments.theory import first_order_perturbation
     >>> noise = np.array([[[0.0, 1.0], [1.0, 0.0]]] * 2)
     >>> first_order_perturbation(np.eye(2), np.array([[3.0, 1.0], [1.0, 1.0]]), noise, orthogonal=True).matrix
     array([[ 0. ,  0.5],
@@ -61,7 +61,7 @@ class Perturbation(Described):
         Examples
         --------
         >>> import numpy as np
-        >>> from codiag.theory import first_order_perturbation
+        >>> from experiments.theory import first_order_perturbation
         >>> diagonals = np.array([[1.0, 0.0], [0.0, 1.0]])
         >>> noise = np.array([[[0.0, 1.0], [1.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]])
         >>> first_order_perturbation(np.eye(2), diagonals, noise, orthogonal=True).errors.round(6).tolist()
@@ -105,7 +105,7 @@ def first_order_perturbation(
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import first_order_perturbation
+    >>> from experiments.theory import first_order_perturbation
     >>> noise = np.array([[[0.0, 1.0], [1.0, 0.0]]] * 2)
     >>> first_order_perturbation(np.eye(2), np.array([[3.0, 1.0], [1.0, 1.0]]), noise, orthogonal=True).errors
     array([0.5, 0.5])
@@ -158,7 +158,7 @@ def afsari_bound(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import afsari_bound
+    >>> from experiments.theory import afsari_bound
     >>> noise = np.array([[[0.0, 1.0], [1.0, 0.0]]] * 2)
     >>> afsari_bound(np.eye(2), np.array([[1.0, 0.0], [0.0, 1.0]]), noise)
     array([[0., 4.],
@@ -201,7 +201,7 @@ def project_noise(noise: np.ndarray, directions: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import project_noise
+    >>> from experiments.theory import project_noise
     >>> project_noise(np.ones((2, 2, 2)), np.array([[1, 0], [1, 1]])).tolist()
     [[[1.0, 1.0], [1.0, 1.0]], [[2.0, 2.0], [2.0, 2.0]]]
     """
@@ -236,7 +236,7 @@ def projected_diagonals(factor: np.ndarray, weights: np.ndarray, directions: np.
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import projected_diagonals
+    >>> from experiments.theory import projected_diagonals
     >>> projected_diagonals(np.eye(2), np.array([2, 3]), np.array([[1, 1]])).tolist()
     [[2.0, 3.0]]
     """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from codiag._checks import as_finite, as_flag, as_number
-from codiag.methods import best_metric, directions_of, symmetric_model
-from codiag.theory._bounds import as_theorem_weights, as_unit_factor
+from experiments.theory.bounds import as_theorem_weights, as_unit_factor
+from experiments.theory.metric import best_metric, directions_of, symmetric_model
 
 
 def expected_errors(
@@ -44,7 +44,7 @@ def expected_errors(
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import expected_errors
+    >>> from experiments.theory import expected_errors
     >>> expected_errors(np.eye(4), np.ones(4), np.eye(4), orthogonal=True).round(6)
     array([0.707107, 0.707107, 0.707107, 0.707107])
     """
@@ -97,7 +97,7 @@ def optimal_directions(
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import expected_errors, optimal_directions
+    >>> from experiments.theory import expected_errors, optimal_directions
     >>> from codiag.synthetic import unit_factor
     >>> factor, weights = unit_factor(6, 6, seed=0), np.ones(6)
     >>> best = optimal_directions(factor, weights)

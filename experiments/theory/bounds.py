@@ -13,7 +13,7 @@ from bisect import bisect_left
 import numpy as np
 
 from codiag._checks import as_finite, as_flag, as_number
-from codiag.theory._identifiability import as_columns, incoherence
+from codiag.theory import as_columns, incoherence
 
 MANY_PROJECTIONS = 10**18
 """Number of projections for which the bound of random projections is taken for its limit."""
@@ -74,7 +74,7 @@ def error_bound(
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import error_bound
+    >>> from experiments.theory import error_bound
     >>> error_bound(np.eye(4), np.ones(4), 0.01, orthogonal=True)
     array([0.04, 0.04, 0.04, 0.04])
     """
@@ -124,7 +124,7 @@ def projection_concentration(factor: np.ndarray, n_projections: int, *, orthogon
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import projection_concentration
+    >>> from experiments.theory import projection_concentration
     >>> few, many = (projection_concentration(np.eye(4), n, orthogonal=True) for n in (1000, 4000))
     >>> round(few / many, 12)
     2.0
@@ -162,7 +162,7 @@ def minimum_projections(factor: np.ndarray, *, orthogonal: bool, delta: float = 
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import minimum_projections
+    >>> from experiments.theory import minimum_projections
     >>> minimum_projections(np.eye(4), orthogonal=True)
     610
     """
@@ -209,7 +209,7 @@ def projections_needed(
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import projections_needed
+    >>> from experiments.theory import projections_needed
     >>> projections_needed(0.1, np.eye(4), np.ones(4), 0.01, orthogonal=True)
     6467
     >>> projections_needed(0.01, np.eye(4), np.ones(4), 0.01, orthogonal=True) is None

@@ -15,11 +15,6 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-FLOOR = 0.3
-"""Isotropic part that is added to the best metric, relative to the mean of its eigenvalues. Chosen by simulation: the
-best metric of estimated factors is often singular, and noise that is not small then moves factors more than first-order
-theory says. `python -m experiments.own_results methods` measures it, on other tensors than those of the choice."""
-
 LIMITS = {"maxiter": 200, "ftol": 1e-7, "gtol": 1e-6}
 """Limits of the search for the best metric: of steps, each at the cost of a sweep of diagonalization, and of gains."""
 

@@ -17,7 +17,7 @@
     return element;
   };
   const percent = (share) => `${(100 * share).toFixed(1)} %`;
-  const nameOf = (number) => `Topic ${number}: ${percent(data.topics[number].weight)}`;
+  const nameOf = (number) => `Topic ${number + 1}: ${percent(data.topics[number].weight)}`;
 
   // Sievert and Shirley (2014): share * log p(w|t) + (1 - share) * log (p(w|t) / p(w)).
   const ranked = (topic, share) =>
@@ -51,7 +51,7 @@
       const [x, y] = [at(topic.x, xs, 1), at(topic.y, ys, -1)];
       const radius = Math.max(LARGEST * Math.sqrt(topic.weight / heaviest), SMALLEST);
       const label = draw("text", { x, y });
-      label.textContent = number;
+      label.textContent = number + 1;
       group.append(draw("circle", { cx: x, cy: y, r: radius }), label);
       group.addEventListener("click", () => choose(number));
       group.addEventListener("keydown", (event) => {

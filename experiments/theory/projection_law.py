@@ -45,7 +45,7 @@ def random_projection_ratio(size: int, n_projections: int, *, symmetric: bool = 
 
     Examples
     --------
-    >>> from codiag.theory import random_projection_ratio
+    >>> from experiments.theory import random_projection_ratio
     >>> round(random_projection_ratio(10, 22), 3)
     1.118
     """
@@ -80,7 +80,7 @@ def projections_for_ratio(ratio: float, size: int, *, symmetric: bool = True) ->
 
     Examples
     --------
-    >>> from codiag.theory import projections_for_ratio
+    >>> from experiments.theory import projections_for_ratio
     >>> [projections_for_ratio(1.1, size) for size in (10, 100)]
     [26, 241]
     """

@@ -13,33 +13,21 @@ from numpy.testing import assert_allclose
 import codiag
 from codiag.diagonalize import UWEDGE, OrthogonalNewton
 from codiag.metrics import match_components
-from codiag.synthetic import (
-    matrix_stack,
-    mild_factor,
-    noisy_tensor,
-    operator_norm,
-    orthonormal_factor,
-    paper_tensor,
-    unit_factor,
-    unit_noise,
-)
+from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor, symmetrize
-from codiag.theory import (
+from codiag.theory import uniqueness_moduli
+from experiments.paper.incoherence import coherent_factor
+from experiments.simulated import operator_norm, paper_tensor, unit_noise
+from experiments.theory import (
     afsari_bound,
     error_bound,
-    factor_condition,
     first_order_perturbation,
-    incoherence,
-    kruskal_condition,
-    kruskal_rank,
     minimum_projections,
     project_noise,
     projected_diagonals,
     projection_concentration,
     projections_needed,
-    uniqueness_moduli,
 )
-from experiments.paper.incoherence import coherent_factor
 from reference.first_order import afsari, cardoso
 
 WEIGHTS = np.linspace(1.0, 0.4, 6)
@@ -239,46 +227,6 @@ def test_noise_models_are_as_named(model, orthogonal):
     assert np.all(clean.weights > 0) or model != "authors"
     with pytest.raises(ValueError, match="model must be"):
         paper_tensor(4, 2, orthogonal=True, noise=0.1, model="mine")
-
-
-def test_what_makes_factors_identifiable():
-    factor = coherent_factor(5, 5, 0.3, [0])
-    assert incoherence(factor) == pytest.approx(0.3)
-    assert factor_condition(np.eye(4)[:, :3]) == pytest.approx(1)
-    assert kruskal_rank(factor) == 5
-    twins = np.column_stack([np.eye(3), [1.0, 1.0, 0.0]])
-    assert kruskal_rank(twins) == 2
-    assert kruskal_rank(np.column_stack([np.eye(3), [2.0, 0.0, 0.0]])) == 1
-    assert kruskal_condition([unit_factor(4, 5, seed) for seed in range(3)])
-    assert not kruskal_condition([unit_factor(2, 4, seed) for seed in range(3)])
-    assert kruskal_condition([unit_factor(size, 2, size) for size in (2, 2, 2)])  # 6 = 2 * 2 + 2, just enough
-    assert not kruskal_condition([unit_factor(4, 4, 0), unit_factor(4, 4, 1), np.ones((3, 4))])  # 9 < 2 * 4 + 2
-    assert kruskal_rank(unit_factor(10, 30, 0)) <= 10
-
-
-def test_a_fit_says_which_components_to_trust():
-    good = codiag.factorize(noisy_tensor((8, 9, 10), 3, noise=1e-3, seed=0).tensor, 3, seed=0).diagnose()
-    assert set(good.verdicts) == {"well"}
-    assert str(good) == "3 of 3 components are well determined."
-    assert good.unique
-
-    rng = np.random.default_rng(0)
-    sides = [unit_factor(size, 3, rng) for size in (10, 11, 12)]
-    weak = FactoredTensor(np.array([5.0, 4.0, 0.05]), sides).to_dense() + 0.01 * rng.standard_normal((10, 11, 12))
-    told = codiag.factorize(weak, 3, seed=0).diagnose()
-    assert told.verdicts[:2] == ("well", "well")
-    assert told.verdicts[2] != "well"
-    assert "removing it would not make the fit measurably worse" in told.reasons[2]
-    assert "Component 2 is" in str(told)
-
-    for side in sides:
-        side[:, 1] = side[:, 0] + 0.15 * side[:, 1]
-        side[:, 1] /= np.linalg.norm(side[:, 1])
-    alike = FactoredTensor(np.array([2.0, 2.0, 2.0]), sides).to_dense() + 0.004 * rng.standard_normal((10, 11, 12))
-    told = codiag.factorize(alike, 3, seed=0).diagnose()
-    doubtful = [reason for reason in told.reasons if reason]
-    assert doubtful
-    assert all("it is like component" in reason for reason in doubtful)
 
 
 def test_diagonals_whose_products_overflow_are_refused():

@@ -8,7 +8,7 @@ import numpy as np
 
 from codiag._checks import as_finite, as_flag
 from codiag._text import Described
-from codiag.theory._bounds import as_theorem_weights, as_unit_factor
+from experiments.theory.bounds import as_theorem_weights, as_unit_factor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,7 +29,7 @@ class WorstErrors(Described):
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import worst_errors
+    >>> from experiments.theory import worst_errors
     >>> worst_errors(np.eye(5), np.ones(5), orthogonal=True).attained
     array([1., 1., 1., 1., 1.])
     """
@@ -79,7 +79,7 @@ def worst_errors(
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import error_bound, worst_errors
+    >>> from experiments.theory import error_bound, worst_errors
     >>> worst = worst_errors(np.eye(4), np.ones(4), orthogonal=True)
     >>> paper = error_bound(np.eye(4), np.ones(4), 1.0, orthogonal=True)
     >>> [float(errors[0].round(3)) for errors in (worst.attained, worst.bound, paper)]
@@ -125,7 +125,7 @@ def worst_noise(direction: np.ndarray, other: np.ndarray | None = None) -> np.nd
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import worst_noise
+    >>> from experiments.theory import worst_noise
     >>> worst_noise(np.array([1.0, 0.0]))[0].tolist()
     [[-1.0, 0.0], [0.0, 1.0]]
     """
