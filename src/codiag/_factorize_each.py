@@ -103,8 +103,8 @@ def factorize_each(
         Number of processes, -1 for as many as there are cores. By default one, or what a ``joblib.parallel_config``
         around the call says. Small tensors are fitted on one thread of linear algebra each; see `factorize`.
     progress : bool, optional
-        Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two seconds.
-        By default, one appears after ten seconds, and never where the standard error is no terminal.
+        Whether to show a bar on the standard error, or below the cell of a notebook; where the standard error is no
+        terminal, a line every ten seconds. By default, a bar appears after ten seconds in terminals and notebooks.
 
     Returns
     -------

@@ -7,11 +7,10 @@ in backquotes, as ``name=value``, or after "leave".
 from __future__ import annotations
 
 import inspect
-import io
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints
 
@@ -20,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from typer.models import OptionInfo
 
-from codiag._progress import Passes, progress_bar
+from codiag._progress import progress_if, tell
 from codiag._text import visible
 
 out = Console()
@@ -158,6 +157,20 @@ def _yes(options: Mapping[str, str], name: str) -> str:
     return options.get(name, name).partition("/")[0]
 
 
-def progress(message: str, *, quiet: bool = False) -> AbstractContextManager[Passes]:
-    """Show progress on a terminal: the stages that methods log, and a bar of the passes over a large tensor."""
-    return progress_bar(message, Console(file=io.StringIO()) if quiet else err)
+class Passes:
+    """What a command tells its bar."""
+
+    def over(self, shape: Sequence[int]) -> None:
+        """Say how large the tensor is."""
+        tell("a tensor of %s", " x ".join(map(str, shape)))
+
+    def doing(self, message: str) -> None:
+        """Say what is being done."""
+        tell(message, is_place=True)
+
+
+@contextmanager
+def progress(message: str, *, quiet: bool = False) -> Iterator[Passes]:
+    """Show progress on a terminal."""
+    with progress_if(False if quiet else None, message):
+        yield Passes()
