@@ -35,11 +35,11 @@ def factorize(
     Parameters
     ----------
     tensor : array or Tensor
-        Of order three or more: an array of NumPy (also mapped from a file), torch, CuPy, JAX or dask, a COO tensor of
-        pydata/sparse or pyttb, or any `codiag.tensors.Tensor`. Never modified. A dask array too large for memory stays
-        in its chunks, which the scheduler of dask reads a few times; the result is in NumPy. Indices of a sparse tensor
-        that have no entries take no memory but for their rows of zeros in the factors. Labels are kept of an
-        xarray.DataArray, a pandas Series whose index has a level for each mode, and a data frame with a column of
+        Of order three or more: an array of NumPy (also mapped from a file), torch, CuPy, JAX or dask, an array of zarr
+        or h5py, a COO tensor of pydata/sparse or pyttb, or any `codiag.tensors.Tensor`. Never modified. A large array
+        of dask, zarr or h5py stays in its chunks, which dask reads a few times; the result is in NumPy. Indices of a
+        sparse tensor that have no entries take no memory but for their rows of zeros in the factors. Labels are kept of
+        an xarray.DataArray, a pandas Series whose index has a level for each mode, and a data frame with a column of
         labels for each mode and the values in its last column; of the latter two, combinations that are not listed are
         missing, unless `codiag.io.labelled_tensor` says otherwise.
         A `codiag.Problem` says all of this itself, and more; then only `method` and `seed` are given beside it.

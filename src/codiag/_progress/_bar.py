@@ -85,6 +85,7 @@ class _Lines:
         now = time.monotonic()
         if now - self._last >= SECONDS:
             self._last = now
-            print(f"{self._message} {now - self._start:.0f} s, {text}", file=sys.stderr, flush=True)
+            sys.stderr.write(f"{self._message} {now - self._start:.0f} s, {text}\n")
+            sys.stderr.flush()
 
     def close(self) -> None: ...

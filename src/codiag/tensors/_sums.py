@@ -105,7 +105,8 @@ def logged(parts: Iterable[Part], n_parts: int, shape: Sequence[int], sums: Sequ
     """
     for number, part in enumerate(parts, 1):
         yield part
-        tell("part %d of %d of a pass over the data", number, n_parts)
+        if n_parts > 1:
+            tell("part %d of %d of the data", number, n_parts)
         if reads.isEnabledFor(logging.DEBUG):
             place = {"shape": tuple(shape), "part": number, "n_parts": n_parts}
             names = ", ".join(type(request).__name__ for request in sums) or "entries"
