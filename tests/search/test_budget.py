@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import sys
 import time
 
 import numpy as np
@@ -190,10 +189,9 @@ def test_one_component_of_a_small_tensor_is_the_best_one(seed):
 
 
 @pytest.fixture
-def terminal(capsys, monkeypatch):
-    """A standard error that is a terminal of 100 columns."""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("COLUMNS", "100")
+def terminal(monkeypatch):
+    """A standard error that is a terminal."""
+    monkeypatch.setattr("codiag._progress._bar.is_watched", lambda: True)
 
 
 def test_a_bar_is_shown_where_it_is_wanted(terminal, capsys):
