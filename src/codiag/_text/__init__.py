@@ -1,7 +1,7 @@
 """Paths of files, atomic writing, and text for terminals and notebooks."""
 
 from codiag._text._described import Described, described
-from codiag._text._files import as_file, as_path, ending_of, open_text, read_mat, read_numbers, readable, reason_of
+from codiag._text._files import as_file, as_path, ending_of, installed, open_text, readable, reason_of
 from codiag._text._writing import (
     counted,
     html_paragraphs,

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import inspect
-import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
-
-import numpy as np
 
 
 def as_path(name: str, value: object) -> Path:
@@ -80,22 +77,11 @@ def readable(path: Path) -> Iterator[None]:
         ) from error
 
 
-def read_numbers(lines: Iterator[str], dtype: Any = np.float64) -> np.ndarray:
-    """Return the numbers in lines of text as a matrix, (0, 0) if there are none: `numpy.loadtxt` warns then."""
-    first = next((line for line in lines if line.partition("#")[0].strip()), None)
-    if first is None:
-        return np.zeros((0, 0), dtype)
-    return np.loadtxt(itertools.chain([first], lines), dtype=dtype, ndmin=2)
-
-
-def read_mat(path: Path) -> dict[str, Any]:
-    """Return the variables of a .mat file by name.
-
-    Sparse matrices are sparse arrays if the installed SciPy can return these; it then warns unless the option is set,
-    which earlier versions do not know.
-    """
-    from scipy.io import loadmat
-
-    options = {"spmatrix": False} if "spmatrix" in inspect.signature(loadmat).parameters else {}
-    contents: dict[str, Any] = loadmat(path, **options)
-    return contents
+def installed(module: str, path: Path) -> Any:
+    """Return a module that reads a file; raise with the command that installs it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"{path.name} cannot be read without {module.partition('.')[0]}. Get it with: pip install 'codiag[files]'"
+        ) from error

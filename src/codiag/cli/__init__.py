@@ -9,7 +9,7 @@ import typer
 
 import codiag
 from codiag.cli import demo, factorization, models, votes
-from codiag.cli.commands import app, out, say
+from codiag.cli.commands import app, say, stdout
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        out.print(f"codiag {codiag.__version__}", highlight=False)
+        stdout.print(f"codiag {codiag.__version__}", highlight=False)
         raise typer.Exit
 
 

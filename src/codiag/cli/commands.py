@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from functools import wraps
 from importlib import import_module
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from rich import box
@@ -25,8 +24,8 @@ from codiag._text import visible, written_at_once
 TABLES = (".csv", ".tsv")
 ENDINGS = {"out": TABLES, "workers": TABLES, "figure": (".png", ".svg", ".pdf"), "report": (".html",)}
 """Endings of the files that options name."""
-NEEDED = {"figure": {"matplotlib": "plot"}, "report": {"matplotlib": "plot", "jinja2": "report"}}
-"""Modules that an option needs, and the extra that brings them."""
+NEEDED = {"figure": ("matplotlib",), "report": ("matplotlib", "jinja2")}
+"""Modules that an option needs."""
 
 app = typer.Typer(
     help="Factorize tensors by jointly diagonalizing matrices.",
@@ -35,7 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-out, err = Console(), Console(stderr=True)
+stdout, stderr = Console(), Console(stderr=True)
 
 
 def option(name: str, words: str, metavar: str = "FILE", *short: str, **more: Any) -> Any:
@@ -43,8 +42,6 @@ def option(name: str, words: str, metavar: str = "FILE", *short: str, **more: An
     return typer.Option(name, *short, metavar=metavar, help=words, show_default=False, **more)
 
 
-Result = Annotated[str | None, option("--out", "Where to save the result, .csv or .tsv.", "FILE", "-o")]
-Figure = Annotated[str | None, option("--figure", "Where to draw the result, .png, .svg or .pdf.")]
 Report = Annotated[str | None, option("--report", "Where to write a page about the result, .html.")]
 
 
@@ -77,24 +74,20 @@ def user_errors() -> Iterator[None]:
     """Report errors that the user can correct as they are, without a traceback."""
     try:
         yield
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        fail(str(error))
-    except MemoryError as error:
-        fail(f"the data must fit into memory, unless it is a .npy, .zarr or .h5 file. {error}")
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+        message = str(error) or "the data must fit into memory"
+        if isinstance(error, ImportError) and "pip install" not in message:
+            message += ". Get it with: pip install 'codiag[files,plot,report]'"
+        say("[red]Error:[/red]", message)
+        raise typer.Exit(2) from None
     except KeyboardInterrupt:
         say("[red]Interrupted[/red]", "")
         raise typer.Exit(130) from None
 
 
-def fail(message: str) -> NoReturn:
-    """Print an error message and exit with status 2."""
-    say("[red]Error:[/red]", message)
-    raise typer.Exit(2)
-
-
 def say(heading: str, message: str) -> None:
     """Print a sentence on the standard error."""
-    err.print(heading, shown(" ".join(message.split())), soft_wrap=True, highlight=False)
+    stderr.print(heading, shown(" ".join(message.split())), soft_wrap=True, highlight=False)
 
 
 def shown(text: object) -> str:
@@ -116,17 +109,15 @@ class Run:
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same answer.")] = 0
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist, but not those read.")] = False
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False
-
-    @property
-    def progress(self) -> bool | None:
-        """Whether functions show a bar: never if nothing is printed, else if they take long."""
-        return False if self.quiet else None
+    out: Annotated[str | None, option("--out", "Where to save the result, as a table.", "FILE", "-o")] = None
+    figure: Annotated[str | None, option("--figure", "Where to draw the result, .png, .svg or .pdf.")] = None
 
     def check_outputs(self, sources: Sequence[str | None], also: Sequence[str] = (), **outputs: str | None) -> None:
         """Raise if a result could not be written, or would replace a file that is read, or without --force any file.
 
         Results in ``--out`` may `also` have other endings than tables.
         """
+        outputs = {"out": self.out, "figure": self.figure} | outputs
         named = {option: Path(path) for option, path in outputs.items() if path}
         for option, path in named.items():
             endings = (*ENDINGS[option], *also) if option == "out" else ENDINGS[option]
@@ -138,13 +129,12 @@ class Run:
                 raise ValueError(f"--{option} must not be a file that is read; got {path}. Choose another name")
             if path.exists() and not self.force:
                 raise ValueError(f"--{option} must not be a file that exists; got {path}. --force replaces it")
-            for module, extra in NEEDED.get(option, {}).items():
-                _import(module, extra)  # its absence is reported before the work rather than after it
-        for (first, path), (second, other) in itertools.combinations(named.items(), 2):
-            if _is_within(path, other):
-                raise ValueError(f"--{first} and --{second} must be two files; got {path} for both")
+            for module in NEEDED.get(option, ()):
+                import_module(module)  # its absence is reported before the work rather than after it
+        if len({path.resolve() for path in named.values()}) < len(named):
+            raise ValueError(f"outputs must be different files; got {', '.join(map(str, named.values()))}")
         if self.quiet and not named:
-            say("[cyan]Note:[/cyan]", f"--quiet prints no result, and none is saved; add --{next(iter(outputs))} FILE")
+            say("[cyan]Note:[/cyan]", "--quiet prints no result, and none is saved; add --out FILE")
 
     def note(self, sentence: str) -> None:
         """Print what was done with the data, on the standard error."""
@@ -154,7 +144,7 @@ class Run:
     def show(self, *items: RenderableType) -> None:
         """Print tables and sentences, which may have markup."""
         for item in () if self.quiet else items:
-            out.print(item, highlight=False, soft_wrap=isinstance(item, str))
+            stdout.print(item, highlight=False, soft_wrap=isinstance(item, str))
 
     def save(self, path: str | None, write: Callable[[Path], object]) -> None:
         """Write a file that an option names, completely or not at all."""
@@ -167,13 +157,6 @@ class Run:
 def _is_within(path: Path, other: Path) -> bool:
     """Return whether two paths are one file, also through links, or the first lies in the folder of the second."""
     return path.resolve().is_relative_to(other.resolve()) or (path.exists() and other.exists() and path.samefile(other))
-
-
-def _import(module: str, extra: str) -> None:
-    try:
-        import_module(module)
-    except ImportError as error:
-        raise ImportError(f"{module} is not installed. Get it with: pip install 'codiag[{extra}]'") from error
 
 
 def table_of(title: str, columns: Mapping[str, Sequence[object]], most: int = 30) -> Table:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
-from codiag.cli.commands import Figure, Run, command, shown, table_of
+import typer
+
+from codiag.cli.commands import Run, command, option, shown, table_of
 
 FIGURE = "codiag-demo.png"
 """The default figure, which the next run may replace."""
@@ -21,39 +22,37 @@ STARTS = 5
 """Number of seeds for every method."""
 
 
-class Fits(NamedTuple):
-    """The fits of a method from several seeds: factors matched to the truth, their errors, and seconds of a fit."""
-
-    factors: Sequence[Sequence[Any]]
-    errors: Sequence[float]
-    seconds: float
+Fits = tuple[Sequence[Sequence[Any]], Sequence[float], float]
+"""The fits of a method from several seeds: factors matched to the truth, their errors, and mean seconds."""
 
 
 @command
-def demo(run: Run, figure: Figure = None) -> None:
+def demo(
+    figure: Annotated[str | None, option("--figure", f"Where to draw it; by default {FIGURE}.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the noise.")] = 0,
+) -> None:
     """Find spectra in mixtures, by codiag and by other libraries if they are installed, and draw them."""
     from threadpoolctl import threadpool_limits
 
-    is_drawn = figure is not None or find_spec("matplotlib") is not None
-    path = figure or FIGURE if is_drawn else None
-    replace(run, force=run.force or figure is None).check_outputs([], figure=path)
+    run = Run(seed, force=figure is None, figure=figure or (FIGURE if find_spec("matplotlib") else None))
+    run.check_outputs([])
     with threadpool_limits(1):  # several threads wait for each other longer than they compute on arrays this small
         measured, bands, fits = find_spectra(run.seed)
-    columns = {
-        "method": list(fits),
-        "least error": [f"{min(own.errors):.3f}" for own in fits.values()],
-        "worst": [f"{max(own.errors):.3f}" for own in fits.values()],
-        "seconds": [f"{own.seconds:.2f}" for own in fits.values()],
-    }
-    entries = zip(fits["codiag"].factors[0], measured.factors, bands, strict=True)
+    columns = {"method": list(fits), "error": [_span(errors) for _, errors, _ in fits.values()]}
+    columns |= {"seconds": [f"{seconds:.2f}" for *_, seconds in fits.values()]}
+    entries = zip(fits["codiag"][0][0], measured.factors, bands, strict=True)
     covered = [(abs(estimate - true) <= band).mean() for estimate, true, band in entries]
     run.show(
         table_of(f"Spectra of {RANK} substances in {SHAPE[0]} mixtures, from {STARTS} seeds", columns),
         "[dim]error: mean distance of the unit factors from the truth[/dim]",
         f"codiag's 95 % confidence intervals cover the truth in {min(covered):.0%} of the entries of every factor",
-        *([] if is_drawn else [shown("For the picture: pip install 'codiag[plot]'")]),
+        *([] if run.figure else [shown("For the picture: pip install 'codiag[plot]'")]),
     )
-    run.save(path, lambda file: draw_spectra(measured, bands, fits, file))
+    run.save(run.figure, lambda file: draw_spectra(measured, bands, fits, file))
+
+
+def _span(errors: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(f"{edge(errors):.2g}" for edge in (min, max)))
 
 
 def find_spectra(seed: int) -> tuple[Any, list[Any], dict[str, Fits]]:
@@ -79,7 +78,7 @@ def _fits(solve: Callable[..., object], measured: Any) -> Fits:
     results = [solve(measured.tensor, RANK, seed) for seed in range(STARTS)]
     seconds = (time.perf_counter() - begin) / STARTS
     factors = [match_components(result, measured).factors for result in results]
-    return Fits(factors, [factor_error(matched, measured) for matched in factors], seconds)
+    return factors, [factor_error(matched, measured) for matched in factors], seconds
 
 
 def _codiag(tensor: Any, rank: int, seed: int = 0, method: str | None = None) -> Any:
@@ -119,19 +118,18 @@ def draw_spectra(measured: Any, bands: Sequence[Any], fits: Mapping[str, Fits], 
 
     with paper((12.5, 5.6)) as figure:
         figure.suptitle(
-            f"Spectra of {RANK} substances in {SHAPE[0]} samples, {NOISE:.0%} noise: the truth (dashed), estimates from "
-            f"{STARTS} seeds, and 95 % confidence intervals",
+            f"Spectra of {RANK} substances in {SHAPE[0]} samples, {100 * NOISE:.0f} % noise: the truth (dashed), "
+            f"estimates from {STARTS} seeds, and 95 % confidence intervals",
             color=INK,
         )
         waves = (("emission, nm", measured.emission), ("excitation, nm", measured.excitation))
         grid = figure.subplots(2, len(fits), sharey="row", squeeze=False)
-        for column, (method, own) in zip(grid.T, fits.items(), strict=True):
-            span = " to ".join(dict.fromkeys(f"{edge(own.errors):.2g}" for edge in (min, max)))
-            column[0].set_title(f"{method}\nerror {span}")
+        for column, (method, (estimates, errors, _)) in zip(grid.T, fits.items(), strict=True):
+            column[0].set_title(f"{method}\nerror {_span(errors)}")
             for axis, mode, (name, wave) in zip(column, (1, 2), waves, strict=True):
                 axis.set_xlabel(name)
                 for component, color in zip(range(RANK), COLORS * RANK, strict=False):
-                    curves = [factors[mode][:, component] for factors in own.factors]
+                    curves = [factors[mode][:, component] for factors in estimates]
                     for curve in curves:
                         axis.plot(wave, curve, color=color, linewidth=1.2, alpha=0.8)
                     if method == "codiag":

@@ -11,21 +11,14 @@ import typer
 
 import codiag
 from codiag._text import as_path, ending_of
-from codiag.cli.commands import Figure, Report, Run, as_count, command, option, shown, table_of, write_table
+from codiag.cli.commands import Report, Run, as_count, command, option, shown, table_of, write_table
 from codiag.cli.tables import KINDS, Tables, column, labels_in, numbers_in
 
 if TYPE_CHECKING:
     from codiag.labels import Labelled
     from codiag.result import Factorization
 
-TensorFile = Annotated[
-    str,
-    typer.Argument(
-        metavar="TENSOR",
-        help="An array: .npy, .npz, .mat, .tns, .zarr, .h5, .nc; or a table with a row for each entry: .csv, .tsv, "
-        ".txt, .xlsx, .parquet, .json, .jsonl.",
-    ),
-]
+TensorFile = Annotated[str, typer.Argument(metavar="TENSOR", help="An array, or a table with a row for each entry.")]
 
 
 @dataclass(frozen=True)
@@ -42,15 +35,11 @@ class Asked:
     nonnegative: Annotated[bool, typer.Option("--nonnegative", help="Factors have no negative entries.")] = False
     loss: Annotated[str | None, option("--loss", "poisson, negative_binomial, bernoulli, huber.", "NAME")] = None
 
-    @property
-    def known(self) -> dict[str, Any]:
-        """The arguments of `codiag.factorize` and `codiag.choose_rank`."""
-        known: dict[str, Any] = {"loss": self.loss or ("poisson" if self.counts else None)}
-        if self.symmetric:
-            known["symmetric"] = True
-        if self.nonnegative:
-            known["constraints"] = "nonnegative"
-        return known
+    def known(self, run: Run) -> dict[str, Any]:
+        """Return the arguments of `codiag.factorize` and `codiag.choose_rank` beside the tensor and the rank."""
+        known: dict[str, Any] = {"loss": self.loss or ("poisson" if self.counts else None), "symmetric": self.symmetric}
+        known |= {"constraints": "nonnegative" if self.nonnegative else None}
+        return known | {"seed": run.seed, "progress": False if run.quiet else None}
 
     def read(self, given: str, tables: Tables, run: Run) -> Labelled:
         """Return the tensor in a file, with its labels."""
@@ -98,21 +87,17 @@ class Asked:
         """Return the columns of labels, and that of the entries; None if rows are counted."""
         names = list(frame.columns)
         modes = names if self.modes is None else [name.strip() for name in self.modes.split(",")]
-        for option, name in [("--modes", name) for name in modes] + [("--value", self.value or modes[0])]:
-            if name != "none":
-                column(frame, path, option, name)
-        others = [name for name in names if name not in modes]
-        if self.value is not None:
-            value = None if self.value == "none" else self.value
-        elif self.modes is None:
-            value = names[-1]
-        elif len(others) == 1 or (self.counts and not others):
+        value = None if self.value == "none" else self.value
+        for name in modes if value is None else (*modes, value):
+            column(frame, path, "--modes and --value", name)
+        if self.value is None:
+            others = names[-1:] if self.modes is None else [name for name in names if name not in modes]
+            if len(others) > 1 or not (others or self.counts):
+                raise ValueError(
+                    f"--value must name the column of the entries, since --modes leaves "
+                    f"{', '.join(others) or 'no column'} of {path.name}; --value none counts rows"
+                )
             value = others[0] if others else None
-        else:
-            raise ValueError(
-                f"--value must name the column of the entries, since --modes leaves {', '.join(others) or 'no column'} "
-                f"of {path.name}; --value none counts rows"
-            )
         return [name for name in modes if name != value], value
 
 
@@ -124,8 +109,6 @@ def factorize(
     tables: Tables,
     run: Run,
     method: Annotated[str | None, option("--method", "nls, als, nojd1, ...; by default the best.", "NAME")] = None,
-    result: Annotated[str | None, option("--out", "A fit, .npz; or its factors, .csv or .tsv.", "FILE", "-o")] = None,
-    figure: Figure = None,
     report: Report = None,
 ) -> None:
     """Write a tensor as a sum of components.
@@ -134,10 +117,9 @@ def factorize(
     """
     from codiag import reports
 
-    number, known = as_count("--rank", rank), asked.known
-    run.check_outputs([path], (".npz",), out=result, figure=figure, report=report)
+    number, known = as_count("--rank", rank), asked.known(run)
+    run.check_outputs([path], (".npz",), report=report)
     data, choice = asked.read(path, tables, run), None
-    known |= {"seed": run.seed, "progress": run.progress}
     if number is None:
         choice = codiag.choose_rank(data, **known)
         run.show(shown(choice))
@@ -146,10 +128,10 @@ def factorize(
         number = choice.rank
     fit = codiag.factorize(data, number, method=method, **known) if choice is None or method else choice.fit
     run.show(shown(repr(fit)), *_tables_of(fit), shown(fit.diagnose()))
-    run.save(result, lambda file: fit.save(file) if file.suffix.lower() == ".npz" else _save_table(file, fit))
-    run.save(figure, lambda file: fit.plot().savefig(file))
-    about = {"choice": choice, "title": Path(path).name}
-    run.save(report, lambda file: reports.factorization_report(fit, data.tensor, file, **about))
+    run.save(run.out, lambda file: fit.save(file) if file.suffix.lower() == ".npz" else _save_table(file, fit))
+    run.save(run.figure, lambda file: fit.plot().savefig(file))
+    title = Path(path).name
+    run.save(report, lambda file: reports.factorization_report(fit, data.tensor, file, choice=choice, title=title))
 
 
 @command
@@ -166,9 +148,11 @@ def rank(
 
     run.check_outputs([path], report=report)
     data = asked.read(path, tables, run)
-    known = asked.known if max_rank is None else asked.known | {"ranks": range(1, max_rank + 1)}
-    choice = codiag.choose_rank(data, seed=run.seed, progress=run.progress, **known)
+    ranks = {} if max_rank is None else {"ranks": range(1, max_rank + 1)}
+    choice = codiag.choose_rank(data, **ranks, **asked.known(run))
     run.show(shown(choice))
+    run.save(run.out, lambda file: write_table(file, choice.table))
+    run.save(run.figure, lambda file: choice.plot().savefig(file))
     run.save(report, lambda file: reports.rank_report(choice, file, title=Path(path).name))
 
 

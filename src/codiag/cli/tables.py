@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Annotated, Any
 
 import typer
 
-from codiag._text import as_file, ending_of, open_text, readable
+from codiag._text import as_file, ending_of, installed, open_text, readable
 from codiag.cli.commands import option
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": r"\s+"}
 KINDS = (*SEPARATORS, ".xlsx", ".parquet", ".json", ".jsonl")
 """Endings of tables."""
+NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
+"""A number with a decimal point or comma."""
 FIRST = 20
 """Number of lines in which the names of columns are looked for, to propose a line."""
 
@@ -35,8 +38,6 @@ class Tables:
 
     def read(self, given: str) -> Any:
         """Return the table in a file as a pandas.DataFrame, with texts stripped."""
-        from codiag.io import installed
-
         path = as_file("path", given)
         if ending_of(path) not in KINDS:
             raise ValueError(f"path must end in one of {', '.join(KINDS)}, which tables are read from; got {given}")
@@ -98,21 +99,12 @@ class Tables:
             way_out = f"If columns are separated by {signs[0]!r}, add --sep '{signs[0]}'"
         elif len(names) < width or not all(names[1:]):
             way_out = f"If line {complete[0]} does, add --header {complete[0]}" if complete else "Write them there"
-        elif is_number(names[-1]):
+        elif NUMBER.fullmatch(names[-1]):
             way_out = "If no line names them, add --header 0, which calls them 1, 2, ..."
         else:
             return
         line = ", ".join(names)[:80] or "nothing"
         raise ValueError(f"line {self.header} of {path.name} must name all columns; it reads {line}. {way_out}")
-
-
-def is_number(text: str) -> bool:
-    """Return whether text is a number, with a point or a comma."""
-    try:
-        float(text.replace(",", "."))
-    except ValueError:
-        return False
-    return True
 
 
 def column(frame: Any, path: Path, option: str, name: str) -> Any:
@@ -142,9 +134,9 @@ def numbers_in(frame: Any, path: Path, name: str) -> None:
         return
     text = str(bad.iloc[0])
     way_out = f"--na '{text}' makes it missing, --value names another column"
-    if is_number(text.replace(".", "")):
+    if NUMBER.fullmatch(text.replace(".", "")):
         way_out = "--decimal , reads decimal commas" + (", and --thousands . points" if "." in text else "")
-    elif is_number(text.replace(",", "")):
+    elif NUMBER.fullmatch(text.replace(",", "")):
         way_out = "--thousands , reads it"
     raise ValueError(
         f"column {name} of {path.name} must have numbers; {len(bad)} of {len(frame)} cells are text, the first in row "

@@ -9,13 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from codiag.cli.commands import Figure, Report, Result, Run, command, option, shown, table_of, write_table
+from codiag.cli.commands import Report, Run, command, option, shown, table_of, write_table
 from codiag.cli.tables import Tables, column
 
 VotesFile = Annotated[str, typer.Argument(metavar="VOTES", help="A table with a row for each vote.")]
 Workers = Annotated[str | None, option("--workers", "Where to save the accuracy of workers, .csv or .tsv.")]
 OneCoin = Annotated[bool, typer.Option("--one-coin", help="Give each worker one accuracy for all classes.")]
-Doubtful = Annotated[int, typer.Option("--doubtful", min=1, help="Tasks to show whose labels are least certain.")]
 
 
 @dataclass(frozen=True)
@@ -59,14 +58,15 @@ class Columns:
         tasks, labels = ({str(name): name for name in set(votes[own])} for own in ("task", "label"))
         return {tasks.get(str(task), task): labels.get(str(label), label) for task, label in pairs if label == label}
 
-    def valid(self, votes: Any, known: dict[Any, Any] | None, run: Run) -> Any:
-        """Return votes without those whose labels hardly occur."""
+    def valid(self, votes: Any, tables: Tables, run: Run) -> tuple[Any, dict[Any, Any] | None]:
+        """Return votes without those whose labels hardly occur, and the known classes by task."""
         from codiag.io import set_aside_invalid
 
+        known = self.known(votes, tables)
         valid, invalid = set_aside_invalid(votes, least_share=self.least_share, keep=list((known or {}).values()))
         reason = f"each label has less than {self.least_share:g} of all votes; --least-share 0 keeps them"
         run.note(_about_invalid(invalid, reason))
-        return valid
+        return valid, known
 
 
 def _about_invalid(invalid: Mapping[Any, int], reason: str) -> str:
@@ -81,22 +81,18 @@ def label(
     columns: Columns,
     tables: Tables,
     run: Run,
-    result: Result = None,
     workers: Workers = None,
-    figure: Figure = None,
     one_coin: OneCoin = False,
-    n_doubtful: Doubtful = 5,
 ) -> None:
     """Find the labels of tasks from votes that disagree. The accuracy of the workers is printed."""
     from codiag import plotting
     from codiag.models import DawidSkene
 
-    run.check_outputs([path, columns.gold], out=result, workers=workers, figure=figure)
-    votes = columns.read(path, tables, run)
-    known = columns.known(votes, tables)
-    model = DawidSkene(one_coin=one_coin, random_state=run.seed).fit(columns.valid(votes, known, run), known)
-    _show_and_save(model, path, run, n_doubtful, result, workers)
-    run.save(figure, lambda file: plotting.confusions(model).savefig(file))
+    run.check_outputs([path, columns.gold], workers=workers)
+    votes, known = columns.valid(columns.read(path, tables, run), tables, run)
+    model = DawidSkene(one_coin=one_coin, random_state=run.seed).fit(votes, known)
+    _show_and_save(model, path, run, workers)
+    run.save(run.figure, lambda file: plotting.confusions(model).savefig(file))
 
 
 @command
@@ -105,49 +101,45 @@ def judge(
     columns: Columns,
     tables: Tables,
     run: Run,
-    result: Result = None,
     workers: Workers = None,
-    figure: Figure = None,
     report: Report = None,
     pairs: Annotated[bool, typer.Option("--pairs", help="Rows have task, judge, first, second and choice.")] = False,
     ordered: Annotated[bool, typer.Option("--ordered", help="Labels are grades, in sorted order.")] = False,
     one_coin: OneCoin = False,
-    n_doubtful: Doubtful = 5,
 ) -> None:
     """Find out which judges of a jury to trust. Who errs together, and which items need a person, is printed."""
     from codiag import plotting, reports
     from codiag.io import preference_votes
     from codiag.models import Jury
 
-    run.check_outputs([path, columns.gold], out=result, workers=workers, figure=figure, report=report)
+    run.check_outputs([path, columns.gold], workers=workers, report=report)
     preferences = preference_votes(tables.read(path)) if pairs else None
     if preferences is not None:
         run.note(_about_invalid(preferences.invalid, "they are none of the two sides, nor a tie"))
     votes = columns.read(path, tables, run) if preferences is None else preferences.votes
-    known = columns.known(votes, tables)
-    jury = Jury(ordered=ordered, one_coin=one_coin, random_state=run.seed)
-    model = jury.fit(columns.valid(votes, known, run), known)
-    _show_and_save(model, path, run, n_doubtful, result, workers)
+    votes, known = columns.valid(votes, tables, run)
+    model = Jury(ordered=ordered, one_coin=one_coin, random_state=run.seed).fit(votes, known)
+    _show_and_save(model, path, run, workers)
     copies = [f"{one} and {other} have the same votes on all items." for one, other in model.copies_]
     run.show(*map(shown, [*reports.families_in_words(model), *copies, reports.worth_of(model)]))
-    run.save(figure, lambda file: plotting.dependence(model).savefig(file))
-    about = {"preferences": preferences, "title": Path(path).name}
-    run.save(report, lambda file: reports.jury_report(model, file, **about))
+    run.save(run.figure, lambda file: plotting.dependence(model).savefig(file))
+    title = Path(path).name
+    run.save(report, lambda file: reports.jury_report(model, file, preferences=preferences, title=title))
 
 
-def _show_and_save(model: Any, path: str, run: Run, n_doubtful: int, labels: str | None, workers: str | None) -> None:
+def _show_and_save(model: Any, path: str, run: Run, workers: str | None) -> None:
     """Print the workers, the least accurate first, and the tasks whose labels are least certain; save all of them."""
     from codiag.models.crowd import label_columns, least_confident_columns, worker_columns
 
     columns = worker_columns(model)
     order = columns["accuracy"].argsort(kind="stable")
     summary = {name: own[order].tolist() for name, own in columns.items() if not name.startswith("p(")}
-    doubts = least_confident_columns(model, min(n_doubtful, len(model.tasks_)))
+    doubts = least_confident_columns(model, min(5, len(model.tasks_)))
     shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
     run.show(
         table_of(f"{Path(path).name}: {len(model.workers_)} workers, {len(model.tasks_)} tasks", summary, most=15),
         table_of("least certain", {name: own.tolist() for name, own in doubts.items()}),
         f"shares of the classes: {shown(shares)}",
     )
-    run.save(labels, lambda file: write_table(file, label_columns(model)))
+    run.save(run.out, lambda file: write_table(file, label_columns(model)))
     run.save(workers, lambda file: write_table(file, columns))

@@ -21,7 +21,7 @@ Examples
 """
 
 from codiag._checks import public_names
-from codiag.io._arrays import READERS, installed, read_array, read_tns
+from codiag.io._arrays import READERS, read_array, read_tns
 from codiag.labels import Labelled, Labels, labelled_tensor
 from codiag.models.crowd import set_aside_invalid
 from codiag.models.jury import Preferences, preference_votes

@@ -1,15 +1,14 @@
-"""Read tensors from files by the libraries that know them; Zarr and HDF5 arrays stay in chunks, as dask arrays."""
+"""Read tensors from files by the libraries that know them; Zarr and HDF5 arrays stay in the file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from codiag._text import as_file, as_path, ending_of, open_text, read_mat, read_numbers, readable
+from codiag._text import as_file, as_path, ending_of, installed, open_text, readable
 from codiag.tensors import SparseTensor
 
 
@@ -44,7 +43,7 @@ def read_tns(path: str | Path) -> SparseTensor:
     """
     path = as_file("path", path)
     with readable(path), open_text(path) as lines:
-        table = read_numbers(lines)
+        table = np.loadtxt(lines, ndmin=2)
     coords = table[:, :-1].T
     if coords.shape[0] < 3 or not np.array_equal(coords, np.floor(coords)) or coords.min() < 1:
         raise ValueError(
@@ -65,7 +64,7 @@ def read_array(path: str | Path, variable: str | None = None) -> Any:
 
     Returns
     -------
-    array of NumPy, dask array, SparseTensor, or of a NetCDF file an xarray.DataArray
+    array of NumPy, zarr or h5py, SparseTensor, or of a NetCDF file an xarray.DataArray
     """
     path = as_path("path", path)
     read = READERS.get(ending_of(path))
@@ -79,16 +78,6 @@ def read_array(path: str | Path, variable: str | None = None) -> Any:
         return read(path, variable)
 
 
-def installed(module: str, path: Path) -> Any:
-    """Return a module that reads a file; raise with the command that installs it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f"{path.name} cannot be read without {module.partition('.')[0]}. Get it with: pip install 'codiag[files]'"
-        ) from error
-
-
 def _read_npy(path: Path, _variable: str | None) -> np.ndarray:
     return np.load(path, mmap_mode="r", allow_pickle=False)
 
@@ -99,13 +88,15 @@ def _read_npz(path: Path, variable: str | None) -> np.ndarray:
 
 
 def _read_mat(path: Path, variable: str | None) -> np.ndarray:
-    arrays = {name: array for name, array in read_mat(path).items() if not name.startswith("__")}
+    from scipy.io import loadmat
+
+    arrays = {name: array for name, array in loadmat(path).items() if isinstance(array, np.ndarray)}
     return _chosen(path, arrays, variable)
 
 
 def _read_zarr(path: Path, variable: str | None) -> Any:
     stored = installed("zarr", path).open(str(path), mode="r")
-    return _in_chunks(stored if hasattr(stored, "shape") else _chosen(path, dict(stored.arrays()), variable), path)
+    return stored if hasattr(stored, "shape") else _chosen(path, dict(stored.arrays()), variable)
 
 
 def _read_hdf5(path: Path, variable: str | None) -> Any:
@@ -115,18 +106,13 @@ def _read_hdf5(path: Path, variable: str | None) -> Any:
     h5py.File(path, "r").visititems(
         lambda name, item: datasets.update({name: item} if isinstance(item, h5py.Dataset) else {})
     )
-    return _in_chunks(_chosen(path, datasets, variable), path)
+    return _chosen(path, datasets, variable)
 
 
 def _read_netcdf(path: Path, variable: str | None) -> Any:
     installed("dask", path)
     opened = installed("xarray", path).open_dataset(path, chunks="auto")
     return _chosen(path, dict(opened.data_vars.items()), variable)
-
-
-def _in_chunks(stored: Any, path: Path) -> Any:
-    """Return a stored array as one of dask, whose chunks consist of whole chunks of the file."""
-    return installed("dask.array", path).from_array(stored, chunks="auto", inline_array=True)
 
 
 def _chosen(path: Path, arrays: Mapping[str, Any], variable: str | None) -> Any:

@@ -219,8 +219,8 @@ def _coded(name: Any, column: Any) -> tuple[np.ndarray, np.ndarray]:
     n_missing = int(column.is_null().sum()) + (int(column.is_nan().sum()) if column.dtype.is_float() else 0)
     if n_missing:
         raise ValueError(
-            f"labels must not be missing; {n_missing} of those in column {str(name)!r} are. Fill them, as with ffill if "
-            "cells were merged, or drop these rows"
+            f"labels must not be missing; {n_missing} of those in column {str(name)!r} are. Fill them, as with ffill "
+            "if cells were merged, or drop these rows"
         )
     labels, first, codes = np.unique(as_labels(_values(column)), return_index=True, return_inverse=True)
     categories = _categories(column)

@@ -2,6 +2,7 @@
 
 from codiag.models.communities._connectivity import Parameters, connectivity, crossed_connectivity
 from codiag.models.communities._errors import Corrected, Estimate, are_nearest, communities_jackknife, shrunk_mean
+from codiag.models.communities._files import GRAPHS, graph_of_table, read_graph
 from codiag.models.communities._memberships import (
     LinkCounts,
     Stars,
