@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -75,6 +76,7 @@ class Whitening(NamedTuple):
 class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Base of estimators of sources that are mixed linearly by an unknown matrix."""
 
+    integers: ClassVar[Mapping[str, int]] = {"n_components": 1, "max_iter": 0}
     optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
     takes_complex: ClassVar[bool] = False
 
