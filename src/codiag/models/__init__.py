@@ -24,6 +24,8 @@ signals that are not Gaussian      `JADE`                                       
 Which of the models for signals to use: `SOBI` if sources are correlated in time and differ in their spectra, such as
 recordings with a high sampling rate; `JADE` if they do not, but their distributions are far from Gaussian.
 
+`jackknife_standard_errors` estimates standard errors of the parameters of topics, mixtures and hidden Markov models.
+
 To write a model of your own, derive from `codiag.extending.MomentModel`.
 
 Examples
@@ -38,6 +40,7 @@ True
 
 from codiag._checks import public_names
 from codiag.models._cp import CP
+from codiag.models.base import jackknife_standard_errors
 from codiag.models.chains import HiddenMarkov
 from codiag.models.communities import MixedMembershipCommunities
 from codiag.models.crowd import DawidSkene
@@ -58,6 +61,7 @@ __all__ = [
     "MultiviewMixture",
     "SingleTopic",
     "SphericalGaussianMixture",
+    "jackknife_standard_errors",
 ]
 
 __dir__ = public_names(__all__)

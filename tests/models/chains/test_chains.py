@@ -100,7 +100,7 @@ class TestChains:
             HiddenMarkov(2).fit(symbols, **options)
 
     def test_lengths_are_no_target(self):
-        with pytest.raises(ValueError, match="^y must be None"):
+        with pytest.raises(ValueError, match=r"^y must be None"):
             HiddenMarkov(2).fit([0, 1, 0, 1], [2, 2])
 
     def test_symbols_never_seen(self):

@@ -9,7 +9,6 @@ from codiag.models.base._components import (
     on_simplex,
     on_simplex_rows,
 )
-from codiag.models.base._former_sums import add_block_note, block_of_rows, check_n_jackknife
 from codiag.models.base._jackknife import jackknife_errors, jackknife_standard_errors, share_errors
 from codiag.models.base._model import Model, MomentModel, Moments, as_seed, check_alpha, random_groups, warn_caller
 from codiag.models.base._second_moment import (

@@ -67,6 +67,7 @@ def jackknife_standard_errors(
     as_number("n_groups", n_groups, integer=True)
     if n_groups < 2:
         raise ValueError(f"n_groups must be at least 2, so that one can be left out; got {n_groups}")
+    whole = model._estimates()
     sizes: list[float] = []
     replicates: list[dict[str, Any]] = []
     for size, rest in model._leave_groups_out(X, n_groups, **fit_params):
@@ -79,7 +80,7 @@ def jackknife_standard_errors(
     ratios = np.sum(sizes) / np.array(sizes)
     return {
         name: _errors(value, [replicate[name] for replicate in replicates], ratios, name not in model.unbounded)
-        for name, value in model._estimates().items()
+        for name, value in whole.items()
     }
 
 

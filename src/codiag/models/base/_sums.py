@@ -9,8 +9,6 @@ from dataclasses import dataclass, fields
 from functools import reduce
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from codiag._arrays import FAN_IN, is_dask, pass_with
 from codiag._checks import UndeterminedError
 from codiag.models.base._model import warn_caller
@@ -63,10 +61,7 @@ def _sum_over_blocks(function: Callable[..., Any], data: Any, shared: Any) -> An
     level = [of_block(function, block, number, shared) for number, block in enumerate(row_blocks(data))]
     while len(level) > 1:
         level = [add(level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
-    total = dask.compute(level[0])[0]
-    if total is None:
-        raise ValueError("X must contain samples; all blocks of the dask array are empty")
-    return total
+    return dask.compute(level[0])[0]
 
 
 def row_blocks(data: Any) -> list[Any]:
@@ -79,8 +74,11 @@ def first_block(data: Any) -> Any:
     """Return the first block of a dask array that is not empty, in memory; an array as it is."""
     if not is_dask(data):
         return data
-    blocks = (block.compute() for block in row_blocks(data))
-    return next((block for block in blocks if block.shape[0]), np.zeros((0, *data.shape[1:])))
+    for block in row_blocks(data):
+        rows = block.compute()
+        if rows.shape[0]:
+            return rows
+    raise ValueError("X must contain samples; all blocks of the dask array are empty")
 
 
 def _of_block(function: Callable[..., Any], block: Any, number: int, shared: tuple[Any, ...]) -> Any:

@@ -49,7 +49,9 @@ class Location(NamedTuple):
     def of(cls, samples: np.ndarray) -> Location:
         """Return the location of a first chunk of samples."""
         center = samples.mean(axis=0)
-        return cls(center, float(2.0 ** np.round(np.log2(max(np.max(np.abs(samples - center)), SMALLEST)))))
+        reach, largest = float(np.max(np.abs(samples - center))), float(np.max(np.abs(samples)))
+        size = reach if reach > 1e-15 * largest else largest or 1.0
+        return cls(center, float(2.0 ** np.round(np.log2(size))))
 
     def inside(self, samples: np.ndarray) -> np.ndarray:
         """Return samples relative to this origin, in this unit."""
