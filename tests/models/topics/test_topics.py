@@ -12,8 +12,20 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from codiag.models import LatentDirichlet, SingleTopic
-from codiag.models.topics import as_counts, at_entries
+from codiag.models.topics import WordStatistics, as_counts, at_entries
 from simulated import matched, mixed_corpus, single_topic_corpus
+
+
+def test_words_are_unbiased_for_any_length():
+    """Raw counts are not: the mean over many documents is the moment of three independent words."""
+    rng = np.random.default_rng(0)
+    word = rng.dirichlet(np.ones(4))
+    counts = np.stack([rng.multinomial(length, word) for length in rng.integers(3, 9, 200_000)])
+    mean, second, square, third = WordStatistics.of(as_counts(counts), np.eye(4)).finish()
+    assert_allclose(mean, word, atol=3e-3)
+    assert_allclose(second, np.outer(word, word), atol=3e-3)
+    assert_allclose(square, np.outer(word, word), atol=3e-3)
+    assert_allclose(third, np.einsum("i,j,k->ijk", word, word, word), atol=3e-3)
 
 
 class TestTopics:

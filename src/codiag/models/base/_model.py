@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -386,7 +386,9 @@ class MomentModel(Model, Generic[M, C]):
         >>> SphericalGaussianMixture(2, random_state=0).moments(X).problem.tensor.shape
         (2, 2, 2)
         """
-        raise NotImplementedError(f"{type(self).__name__} must implement moments(data)")
+        if type(self).moments_by_number is MomentModel.moments_by_number:
+            raise NotImplementedError(f"{type(self).__name__} must implement moments(data)")
+        return self.moments_by_number(data)(cast("int", self.n_components))
 
     def parameters(self, fit: Any, moments: M) -> C:
         """Return the parameters of components, in any order, from the factors of the moment.

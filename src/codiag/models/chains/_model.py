@@ -89,17 +89,17 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
     symbols_ : array of shape (n_features,)
         The symbols of the columns of `emissionprob_`: 0, 1, ..., or the sorted strings.
 
+    See Also
+    --------
+    SphericalGaussianMixture : Samples without an order.
+    MultiviewMixture : Three independent views of each sample.
+
     Notes
     -----
     `fit` also takes a dask array of symbols; each of its blocks is a sequence. Triples are counted block by block, and
     every Baum-Welch step is one more pass. `partial_fit` adds sequences, by moments alone. `jackknife_standard_errors`
     leaves out sequences, or stretches of time if there are fewer sequences than groups; these should be much longer
     than the memory of the states, and standard errors of `startprob_` are NaN then.
-
-    See Also
-    --------
-    SphericalGaussianMixture : Samples without an order.
-    MultiviewMixture : Three independent views of each sample.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
     ) -> None:
         super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
 
-    def fit(self, X: Any, y: None = None, lengths: Any = None, *, progress: bool | None = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: object = None, lengths: Any = None, *, progress: bool | None = None) -> Self:  # noqa: N803
         """Estimate the model from symbols 0, 1, ... or strings.
 
         Parameters
@@ -169,7 +169,7 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
         warn_caller(found)
         return self
 
-    def partial_fit(self, X: Any, y: None = None, lengths: Any = None) -> Self:  # noqa: N803
+    def partial_fit(self, X: Any, y: object = None, lengths: Any = None) -> Self:  # noqa: N803
         """Add sequences to those seen so far and estimate again, by moments alone.
 
         The estimate does not depend on the chunks or their order; a sequence that is cut in two loses the triples at

@@ -25,7 +25,7 @@ class HiddenStates:
     emissionprob_: np.ndarray
     symbols_: np.ndarray
 
-    def score(self, X: Any, y: None = None, lengths: Any = None) -> float:  # noqa: N803
+    def score(self, X: Any, y: object = None, lengths: Any = None) -> float:  # noqa: N803
         """Return the log-likelihood of all sequences.
 
         Parameters

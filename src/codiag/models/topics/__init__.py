@@ -16,4 +16,4 @@ from codiag.models.topics._posteriors import (
 )
 from codiag.models.topics._scores import at_entries, log_likelihood
 from codiag.models.topics._steps import Start, polished
-from codiag.models.topics._word_moments import WordPairs, as_counts
+from codiag.models.topics._word_moments import as_counts
