@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
@@ -21,9 +22,10 @@ from rich.table import Table
 
 from codiag._text import visible, written_at_once
 
-TABLES = (".csv", ".tsv")
-ENDINGS = {"out": TABLES, "workers": TABLES, "figure": (".png", ".svg", ".pdf"), "report": (".html",)}
-"""Endings of the files that options name."""
+ENDINGS = {"figure": (".png", ".svg", ".pdf"), "report": (".html",)}
+"""Endings of the files that options name; tables have others."""
+NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
+"""Text that is a number, with a decimal point or comma."""
 NEEDED = {"figure": ("matplotlib",), "report": ("matplotlib", "jinja2")}
 """Modules that an option needs."""
 
@@ -48,7 +50,7 @@ Report = Annotated[str | None, option("--report", "Where to write a page about t
 def command(function: Callable[..., None]) -> None:
     """Register a command: fields of dataclasses among its parameters become options, and errors one sentence."""
     hints = get_type_hints(function, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters: list[Parameter] = []
     for name, parameter in signature(function).parameters.items():
         if name in groups:
@@ -91,8 +93,8 @@ def say(heading: str, message: str) -> None:
 
 
 def shown(text: object) -> str:
-    """Return text for the terminal, with control characters, but for line ends, and the markup of rich escaped."""
-    return "\n".join(escape(visible(line)) for line in str(text).splitlines())
+    """Return text for the terminal, with control characters and the markup of rich escaped."""
+    return escape(visible(str(text)))
 
 
 def as_count(option: str, text: str) -> int | None:
@@ -120,7 +122,7 @@ class Run:
         outputs = {"out": self.out, "figure": self.figure} | outputs
         named = {option: Path(path) for option, path in outputs.items() if path}
         for option, path in named.items():
-            endings = (*ENDINGS[option], *also) if option == "out" else ENDINGS[option]
+            endings = ENDINGS.get(option, (".csv", ".tsv", *(also if option == "out" else ())))
             if path.suffix.lower() not in endings:
                 raise ValueError(f"--{option} must end in {', '.join(endings)}; got {path.name}")
             if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
@@ -185,4 +187,5 @@ def write_table(path: Path, columns: Mapping[str, Any]) -> None:
 
 
 def _inert(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else cell
+    is_formula = isinstance(cell, str) and cell.startswith(tuple("=+-@\t\r\n")) and not NUMBER.fullmatch(cell)
+    return f"'{cell}" if is_formula else cell

@@ -22,8 +22,8 @@ STARTS = 5
 """Number of seeds for every method."""
 
 
-Fits = tuple[Sequence[Sequence[Any]], Sequence[float], float]
-"""The fits of a method from several seeds: factors matched to the truth, their errors, and mean seconds."""
+Fits = tuple[Sequence[Sequence[Any]], str, float]
+"""The fits of a method from several seeds: factors matched to the truth, their errors in words, and mean seconds."""
 
 
 @command
@@ -38,8 +38,8 @@ def demo(
     run.check_outputs([])
     with threadpool_limits(1):  # several threads wait for each other longer than they compute on arrays this small
         measured, bands, fits = find_spectra(run.seed)
-    columns = {"method": list(fits), "error": [_span(errors) for _, errors, _ in fits.values()]}
-    columns |= {"seconds": [f"{seconds:.2f}" for *_, seconds in fits.values()]}
+    rows = [(name, errors, f"{seconds:.2f}") for name, (_, errors, seconds) in fits.items()]
+    columns = dict(zip(("method", "error", "seconds"), zip(*rows, strict=True), strict=True))
     entries = zip(fits["codiag"][0][0], measured.factors, bands, strict=True)
     covered = [(abs(estimate - true) <= band).mean() for estimate, true, band in entries]
     run.show(
@@ -49,10 +49,6 @@ def demo(
         *([] if run.figure else [shown("For the picture: pip install 'codiag[plot]'")]),
     )
     run.save(run.figure, lambda file: draw_spectra(measured, bands, fits, file))
-
-
-def _span(errors: Sequence[float]) -> str:
-    return " to ".join(dict.fromkeys(f"{edge(errors):.2g}" for edge in (min, max)))
 
 
 def find_spectra(seed: int) -> tuple[Any, list[Any], dict[str, Fits]]:
@@ -78,7 +74,8 @@ def _fits(solve: Callable[..., object], measured: Any) -> Fits:
     results = [solve(measured.tensor, RANK, seed) for seed in range(STARTS)]
     seconds = (time.perf_counter() - begin) / STARTS
     factors = [match_components(result, measured).factors for result in results]
-    return factors, [factor_error(matched, measured) for matched in factors], seconds
+    errors = sorted(factor_error(matched, measured) for matched in factors)
+    return factors, f"{errors[0]:.2g} to {errors[-1]:.2g}", seconds
 
 
 def _codiag(tensor: Any, rank: int, seed: int = 0, method: str | None = None) -> Any:
@@ -125,7 +122,7 @@ def draw_spectra(measured: Any, bands: Sequence[Any], fits: Mapping[str, Fits], 
         waves = (("emission, nm", measured.emission), ("excitation, nm", measured.excitation))
         grid = figure.subplots(2, len(fits), sharey="row", squeeze=False)
         for column, (method, (estimates, errors, _)) in zip(grid.T, fits.items(), strict=True):
-            column[0].set_title(f"{method}\nerror {_span(errors)}")
+            column[0].set_title(f"{method}\nerror {errors}")
             for axis, mode, (name, wave) in zip(column, (1, 2), waves, strict=True):
                 axis.set_xlabel(name)
                 for component, color in zip(range(RANK), COLORS * RANK, strict=False):

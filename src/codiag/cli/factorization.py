@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,8 +78,8 @@ class Asked:
         absent = self.absent or ("zero" if self.counts else "missing")
         labelled = labelled_tensor(frame, modes=modes, value=value, absent=absent)
         run.note(
-            f"entries are {what} of {path.name} by {', '.join(modes)}; {len(frame):,} combinations are listed, the "
-            f"others are {absent}. --value, --modes and --absent change this"
+            f"entries are {what} of {path.name} by {', '.join(modes)}; {len(frame):,} of "
+            f"{math.prod(labelled.tensor.shape):,} combinations are listed, and others are {absent} (see --absent)"
         )
         return labelled
 
@@ -122,12 +122,13 @@ def factorize(
     data, choice = asked.read(path, tables, run), None
     if number is None:
         choice = codiag.choose_rank(data, **known)
-        run.show(shown(choice))
+        run.show(*map(shown, str(choice).splitlines()))
         if choice.rank is None:
             raise ValueError(f"--rank must be a number, since auto finds none: {choice.reason}")
         number = choice.rank
     fit = codiag.factorize(data, number, method=method, **known) if choice is None or method else choice.fit
-    run.show(shown(repr(fit)), *_tables_of(fit), shown(fit.diagnose()))
+    deviance = [] if fit.loss is None else [f"explained deviance {fit.explained_deviance:.3f}"]
+    run.show(shown(repr(fit)), *_tables_of(fit), *deviance, *map(shown, str(fit.diagnose()).splitlines()))
     run.save(run.out, lambda file: fit.save(file) if file.suffix.lower() == ".npz" else _save_table(file, fit))
     run.save(run.figure, lambda file: fit.plot().savefig(file))
     title = Path(path).name
@@ -148,9 +149,9 @@ def rank(
 
     run.check_outputs([path], report=report)
     data = asked.read(path, tables, run)
-    ranks = {} if max_rank is None else {"ranks": range(1, max_rank + 1)}
-    choice = codiag.choose_rank(data, **ranks, **asked.known(run))
-    run.show(shown(choice))
+    ranks = None if max_rank is None else range(1, max_rank + 1)
+    choice = codiag.choose_rank(data, ranks, **asked.known(run))
+    run.show(*map(shown, str(choice).splitlines()))
     run.save(run.out, lambda file: write_table(file, choice.table))
     run.save(run.figure, lambda file: choice.plot().savefig(file))
     run.save(report, lambda file: reports.rank_report(choice, file, title=Path(path).name))
@@ -182,9 +183,9 @@ def _tables_of(fit: Factorization) -> list[Any]:
     columns = {"component": range(fit.rank), "weight": to_host(fit.weights).tolist()}
     columns |= {"+-": fit.weight_standard_errors.tolist()}
     columns |= {f"+- {name}": own.tolist() for name, own in zip(labels.names, fit.standard_errors, strict=True)}
-    tables = [table_of("weights, and standard errors of the weights and of the unit factors", columns)]
+    tables = [table_of("weights, and standard errors", columns)]
     if fit.labels is not None:
-        strongest: dict[str, Sequence[object]] = {"component": range(fit.rank)}
+        strongest: dict[str, Any] = {"component": range(fit.rank)}
         for mode, (name, factor) in enumerate(zip(labels.names, fit.factors, strict=True)):
             first = (-abs(to_host(factor))).argsort(axis=0, kind="stable")[:2]
             index = labels.index(mode, fit.shape[mode])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,13 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from codiag._text import as_file, ending_of, installed, open_text, readable
-from codiag.cli.commands import option
+from codiag.cli.commands import NUMBER, option
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": r"\s+"}
 KINDS = (*SEPARATORS, ".xlsx", ".parquet", ".json", ".jsonl")
 """Endings of tables."""
-NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
-"""A number with a decimal point or comma."""
 FIRST = 20
 """Number of lines in which the names of columns are looked for, to propose a line."""
 
@@ -36,14 +33,17 @@ class Tables:
     fill_down: Annotated[list[str] | None, option("--fill-down", "Fill empty cells from above.", "COLUMN")] = None
     encoding: Annotated[str | None, option("--encoding", "Encoding, if not UTF-8.", "NAME")] = None
 
-    def read(self, given: str) -> Any:
-        """Return the table in a file as a pandas.DataFrame, with texts stripped."""
+    def read(self, given: str, *, wide: bool = False) -> Any:
+        """Return the table in a file as a pandas.DataFrame, with texts stripped; names of a wide one may be numbers."""
         path = as_file("path", given)
         if ending_of(path) not in KINDS:
             raise ValueError(f"path must end in one of {', '.join(KINDS)}, which tables are read from; got {given}")
         pandas = installed("pandas", path)
         with readable(path):
-            frame = self._frame(pandas, path)
+            try:
+                frame = self._frame(pandas, path, wide)
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{path.name} is not UTF-8: {error}. Name its --encoding, as latin-1") from error
             frame.columns = [str(name).strip() for name in frame.columns]
             for name in frame.select_dtypes(["object", "string"]):
                 frame[name] = frame[name].map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
@@ -56,17 +56,17 @@ class Tables:
             raise ValueError(f"{path.name} must have rows below the names of its columns; it has none")
         return frame
 
-    def _frame(self, pandas: Any, path: Path) -> Any:
+    def _frame(self, pandas: Any, path: Path, wide: bool) -> Any:
         ending = ending_of(path)
         if ending == ".parquet":
             return pandas.read_parquet(path)
         if ending in (".json", ".jsonl"):
-            return pandas.read_json(path, lines=ending == ".jsonl", convert_dates=False)
+            return pandas.read_json(path, lines=ending == ".jsonl")
         rows = self._first_rows(pandas, path)
         options: dict[str, Any] = {"decimal": self.decimal, "thousands": self.thousands, "na_values": self.na}
         options |= {"header": None, "names": list(range(1, len(rows[0]) + 1))}
         if self.header:
-            self._check_names(path, rows)
+            self._check_names(path, rows, wide)
             options |= {"header": 0, "names": None, "skiprows": self.header - 1}
         if ending == ".xlsx":
             return pandas.read_excel(path, **options).dropna(how="all")
@@ -84,12 +84,12 @@ class Tables:
         with open_text(path, self.encoding) as file:
             lines = [line.rstrip("\r\n") for line in islice(file, FIRST)]
         if "\0" in "".join(lines):
-            raise ValueError("it is not text")
+            raise ValueError(f"{path.name} must be text; it has zero bytes")
         if len(separator) > 1:
             return [line.split() for line in lines]
         return [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator)]
 
-    def _check_names(self, path: Path, rows: list[list[str]]) -> None:
+    def _check_names(self, path: Path, rows: list[list[str]], wide: bool) -> None:
         """Raise if the line of names does not name all columns, and propose the option that helps."""
         names = rows[self.header - 1] if len(rows) >= self.header else []
         width = max(map(len, rows))
@@ -99,7 +99,7 @@ class Tables:
             way_out = f"If columns are separated by {signs[0]!r}, add --sep '{signs[0]}'"
         elif len(names) < width or not all(names[1:]):
             way_out = f"If line {complete[0]} does, add --header {complete[0]}" if complete else "Write them there"
-        elif NUMBER.fullmatch(names[-1]):
+        elif NUMBER.fullmatch(names[-1]) and not wide:
             way_out = "If no line names them, add --header 0, which calls them 1, 2, ..."
         else:
             return

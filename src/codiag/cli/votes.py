@@ -30,7 +30,7 @@ class Columns:
 
     def read(self, path: str, tables: Tables, run: Run) -> Any:
         """Return votes as a data frame with the columns task, worker and label, without those that lack one."""
-        frame, names = tables.read(path), {"--task": self.task}
+        frame, names = tables.read(path, wide=self.wide), {"--task": self.task}
         if not self.wide:
             names |= {"--worker": self.worker, "--label": self.label}
         for option_name, name in names.items():
@@ -123,8 +123,7 @@ def judge(
     copies = [f"{one} and {other} have the same votes on all items." for one, other in model.copies_]
     run.show(*map(shown, [*reports.families_in_words(model), *copies, reports.worth_of(model)]))
     run.save(run.figure, lambda file: plotting.dependence(model).savefig(file))
-    title = Path(path).name
-    run.save(report, lambda file: reports.jury_report(model, file, preferences=preferences, title=title))
+    run.save(report, lambda file: reports.jury_report(model, file, preferences=preferences, title=Path(path).name))
 
 
 def _show_and_save(model: Any, path: str, run: Run, workers: str | None) -> None:
@@ -133,7 +132,7 @@ def _show_and_save(model: Any, path: str, run: Run, workers: str | None) -> None
 
     columns = worker_columns(model)
     order = columns["accuracy"].argsort(kind="stable")
-    summary = {name: own[order].tolist() for name, own in columns.items() if not name.startswith("p(")}
+    summary = {name: own[order].tolist() for name, own in columns.items() if not name.startswith(("p(", "accuracy_"))}
     doubts = least_confident_columns(model, min(5, len(model.tasks_)))
     shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
     run.show(

@@ -33,10 +33,10 @@ def read_counts(path: Path, vocabulary: str | Path | None) -> tuple[sparse.csr_a
     return counts, words
 
 
-def count_words(documents: Iterable[str]) -> tuple[sparse.csr_array, np.ndarray]:
+def count_words(documents: Iterable[str]) -> tuple[sparse.csr_array, list[str]]:
     """Return the counts (documents, words) of words but for common English ones, and the words."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     vectorizer = CountVectorizer(stop_words="english")
     counts = vectorizer.fit_transform([document for document in documents if document.strip()])
-    return sparse.csr_array(counts), vectorizer.get_feature_names_out()
+    return sparse.csr_array(counts), vectorizer.get_feature_names_out().tolist()
