@@ -102,7 +102,7 @@ _PACKAGES = (
     "theory",
 )
 
-_UNLISTED = ("problem", "result", "selection", "tables")  # parts of others, and the former name of io
+_UNLISTED = ("problem", "result", "selection")  # parts of others
 
 
 def __getattr__(name: str) -> Any:

@@ -30,7 +30,7 @@ WARNING = {  # the public functions: here, and nowhere below them, something is 
     "diagonalize/_joint_diagonalize.py",
     "drop_in/ajd/__init__.py",
     "drop_in/_tensorly.py",
-    "models/frame/_model.py",
+    "models/base/_model.py",
     "problem/_loss.py",  # what is said of a table, by `Problem` and `transform`
 }
 

@@ -1,4 +1,4 @@
-"""Checks of arguments, the error classes of codiag, and former names that still work."""
+"""Checks of arguments, and the error classes of codiag."""
 
 from codiag._checks._arguments import (
     ConvergenceWarning,
@@ -19,12 +19,4 @@ from codiag._checks._arguments import (
     check_square,
     not_finite,
 )
-from codiag._checks._names import (
-    OPTIONS,
-    FormerAttributes,
-    explains_keywords,
-    former_names,
-    public_names,
-    warn_of_former,
-    with_new_keywords,
-)
+from codiag._checks._names import OPTIONS, explains_keywords, public_names

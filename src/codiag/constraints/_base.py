@@ -12,7 +12,6 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._arrays import Array, identity
-from codiag._checks import FormerAttributes
 
 NEARLY_SINGULAR = 1e-12
 """Share of the trace of a row's equations that is added to their diagonal, so that rows with too few observed entries
@@ -23,7 +22,7 @@ GRADIENT_STEPS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Constraint(FormerAttributes, ABC):
+class Constraint(ABC):
     """What is known about the factor of one mode; pass it to `codiag.factorize` as ``constraints=``.
 
     A subclass implements `project`, and may override `solve` where the set allows a better algorithm.
@@ -43,14 +42,6 @@ class Constraint(FormerAttributes, ABC):
     >>> NonNegative().project(np.array([[1.0, -2.0]])).tolist()
     [[1.0, 0.0]]
     """
-
-    former_attributes: ClassVar[Mapping[str, str]] = {
-        "known": "is_fixed",
-        "steps": "supports_steps",
-        "curved": "is_curved",
-        "either_sign": "allows_sign_change",
-        "by_rows": "holds_by_rows",
-    }
 
     is_fixed: ClassVar[bool] = False
     """Whether the columns of the factor are known, up to their lengths."""
@@ -248,7 +239,7 @@ class Constraint(FormerAttributes, ABC):
         """
         return self
 
-    def check(self, size: int, rank: int, mode: int) -> None:
+    def check(self, size: int, rank: int, mode: int) -> None:  # noqa: B027
         """Raise unless a factor of this shape can satisfy the constraint.
 
         Parameters

@@ -6,7 +6,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -124,7 +123,7 @@ class Diagonalizer(ABC):
         as_number("max_sweeps", self.max_sweeps, integer=True)
         as_rank(self.rank)
 
-    @partial(explains_keywords, former={"weights": "sample_weight"})
+    @explains_keywords
     def __call__(
         self,
         matrices: Array | Sequence[Array],

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from codiag._arrays import Array, array_namespace, double, epsilon, is_complex, squared_magnitudes, to_host
-from codiag._checks import warn_of_former
 from codiag._text import counted, html_table
 
 
@@ -49,7 +47,6 @@ class Diagonalization:
     See Also
     --------
     joint_diagonalize : The function that returns it.
-    codiag.theory.first_order_perturbation : The theory of `standard_errors`.
     codiag.Factorization : The result for tensors.
 
     Examples
@@ -190,7 +187,6 @@ class Diagonalization:
         See Also
         --------
         Diagonalization.pair_errors : The errors by pairs of factors.
-        codiag.theory.first_order_perturbation : The errors for known noise.
 
         Examples
         --------
@@ -279,12 +275,6 @@ class Diagonalization:
         """
         xp = array_namespace(self.factor)
         return (self.factor[None, ...] * self.diagonals[:, None, :]) @ xp.matrix_transpose(self.right_factor)
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "weights":
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        warn_of_former("weights of Diagonalization", "sample_weight")
-        return self.sample_weight
 
     def _repr_html_(self) -> str:
         unresolved = {factor for pair in self.unresolved for factor in pair}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import partial
 
 from codiag._arrays import Array
 from codiag._checks import ConvergenceWarning, Seed, as_flag, explains_keywords
@@ -14,7 +13,7 @@ from codiag.diagonalize._orthogonal_newton import OrthogonalNewton
 from codiag.diagonalize._uwedge import UWEDGE
 
 
-@partial(explains_keywords, former={"weights": "sample_weight"})
+@explains_keywords
 def joint_diagonalize(
     matrices: Array | Sequence[Array],
     *,

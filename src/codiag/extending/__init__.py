@@ -36,7 +36,7 @@ from codiag.diagonalize import Diagonalizer, Iterate
 from codiag.least_squares import LeastSquares, Limits, Outcome, best_rank_one, minimize
 from codiag.losses import Loss
 from codiag.methods import Method
-from codiag.models.frame import Components, Diagnostics, MomentModel, Moments
+from codiag.models.base import Components, Diagnostics, MomentModel, Moments
 from codiag.problem import Estimate, Stage
 from codiag.starts import Start
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from codiag._arrays import is_complex, like, to_host
-from codiag._checks import FormerAttributes, as_number_array
+from codiag._checks import as_number_array
 from codiag.least_squares import merged_modes, random_components
 from codiag.problem import Estimate, Problem
 from codiag.tensors import FactoredTensor, components_of
@@ -20,7 +19,7 @@ COMPLEX = "complex numbers"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Method(FormerAttributes, ABC):
+class Method(ABC):
     """A configured way to factorize a tensor; pass it to `codiag.factorize`.
 
     A subclass implements `fit`, declares in `supports` which features of a problem it takes into account, and says in
@@ -49,8 +48,6 @@ class Method(FormerAttributes, ABC):
     >>> NLS().fit(problem, np.random.default_rng(0)).components.rank
     1
     """
-
-    former_attributes: ClassVar[Mapping[str, str]] = {"honors": "supports", "sized": "has_per_index_options"}
 
     supports: ClassVar[frozenset[str]] = frozenset()
     needs_orthogonal: ClassVar[bool] = False
@@ -167,7 +164,7 @@ def check_init(init: Init, names: tuple[str, ...] = ("random",)) -> None:
 
 
 def is_random(init: Init) -> bool:
-    """Return whether a start is drawn at random; None, the former default of `NLS`, means that too."""
+    """Return whether a start is drawn at random, which None means too."""
     return init is None or (isinstance(init, str) and init == "random")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from codiag.constraints import ConstraintsLike
 from codiag.labels import Labelled, is_xarray, read_labelled, read_like
 from codiag.losses import Loss
 from codiag.methods import as_method
-from codiag.models.frame import Model, as_seed
+from codiag.models.base import Model, as_seed
 from codiag.problem import Problem, most_components
 from codiag.result import Factorization, as_array_of_samples, complaint_about, explained_share, solve
 from codiag.selection import fit_with_chosen_rank
@@ -80,7 +81,8 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """
 
     precisions: ClassVar[list[str]] = ["float64", "float32"]
-    optional = frozenset({"n_components"})
+    integers: ClassVar[Mapping[str, int]] = {"n_components": 1}
+    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
 
     def __init__(
         self,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_dask_array
 
 from codiag._arrays import Array, TensorLike, is_complex, to_host
-from codiag._checks import FormerAttributes, as_rank, as_real_array
+from codiag._checks import as_rank, as_real_array
 from codiag.constraints import Constraint, Constraints, ConstraintsLike, as_constraints, check_constraints
 from codiag.labels import Labels, read_labelled
 from codiag.losses import Loss, as_loss
@@ -33,7 +33,7 @@ from codiag.tensors.entries import Cells, Entries
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Problem(FormerAttributes):
+class Problem:
     r"""A tensor to factorize, and all that is known about its components; methods solve it.
 
     It is checked when it is built. Problems derived from it by `with_rank`, `with_tensor` and `with_constraints` share
@@ -85,12 +85,6 @@ class Problem(FormerAttributes):
     labels: Labels | None
     data: ObservedTensor
     loss: Loss | None
-
-    former_attributes: ClassVar[Mapping[str, str]] = {
-        "asks": "required_features",
-        "n_entries": "n_independent",
-        "on": "with_tensor",
-    }
 
     def __init__(
         self,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from codiag._checks import Seed, as_finite, as_generator, as_number, as_share, explains_keywords, warn_of_former
+from codiag._checks import Seed, as_finite, as_generator, as_number, as_share, explains_keywords
 from codiag._text import Described
 
 VOTES_AT_ONCE = 10**6
@@ -27,12 +25,6 @@ class Crowd(Described):
     truth: np.ndarray  # (n_tasks,)
     confusions: np.ndarray  # (n_workers, k, k): label, true class
     families: np.ndarray | None = None  # (n_workers,), of workers who think alike
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "errors":
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        warn_of_former("errors of Crowd", "confusions")
-        return self.confusions
 
 
 def worker_confusions(n_workers: int, n_classes: int, *, adversarial: float = 0.0, seed: Seed = None) -> np.ndarray:
@@ -86,7 +78,7 @@ def worker_confusions(n_workers: int, n_classes: int, *, adversarial: float = 0.
     return confusions
 
 
-@partial(explains_keywords, former={"errors": "confusions"})
+@explains_keywords
 def crowd_votes(
     n_tasks: int, confusions: np.ndarray, *, density: float = 1.0, priors: np.ndarray | None = None, seed: Seed = None
 ) -> Crowd:
@@ -203,7 +195,7 @@ def mixed_membership_graph(
     See Also
     --------
     codiag.models.MixedMembershipCommunities : A model that estimates the memberships.
-    codiag.metrics.recovery_curve : The agreement of estimated and true communities.
+    codiag.metrics.overlapping_nmi : The agreement of estimated and true communities.
 
     Examples
     --------

@@ -27,7 +27,7 @@ Examples
 (2, 61.0)
 """
 
-from codiag._checks import former_names, public_names
+from codiag._checks import public_names
 from codiag.tensors._base import CANCELLATION_LIMIT, Tensor, check_shape, check_symmetric_shape
 from codiag.tensors._combine import ScaledTensor, SumTensor
 from codiag.tensors._convert import MOST_ASYMMETRY, array_of, as_tensor, components_of, n_axes, tensor_of_array
@@ -47,7 +47,7 @@ from codiag.tensors._sums import (
     multiplied,
     symmetry_probes,
 )
-from codiag.tensors.chunked import DaskTensor
+from codiag.tensors.chunked import DaskTensor, of_stored
 
 __all__ = [
     "CrossMomentTensor",
@@ -60,10 +60,5 @@ __all__ = [
     "as_tensor",
     "symmetrize",
 ]
-
-__getattr__ = former_names(
-    __name__,
-    {name: f"codiag.models.topics.{name}" for name in ("WordMomentTensor", "WordPairs", "word_frequencies")},
-)
 
 __dir__ = public_names(__all__)

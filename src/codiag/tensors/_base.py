@@ -26,7 +26,7 @@ from codiag._arrays import (
     to_host,
     widest,
 )
-from codiag._checks import as_flag, warn_of_former
+from codiag._checks import as_flag
 from codiag.tensors._sketch import Sketch, make_sketch
 from codiag.tensors._sums import Core, Products, SquaredDistance, Sum
 
@@ -838,15 +838,6 @@ class Tensor(ABC):
     def __repr__(self) -> str:
         kind = "symmetric " if self.symmetric else ""
         return f"{type(self).__name__}({kind}{' x '.join(str(size) for size in self.shape)})"
-
-    if not TYPE_CHECKING:  # for type checkers every attribute would exist
-
-        def __getattr__(self, name: str) -> Any:
-            """Resolve the former names of `sketch` and `is_validated`, with a DeprecationWarning."""
-            if name not in ("look", "unseen"):
-                return super().__getattribute__(name)  # raises again, also what a property of this name raised
-            warn_of_former(f"{name} of Tensor", {"look": "sketch", "unseen": "not is_validated"}[name])
-            return self.sketch if name == "look" else not self.is_validated
 
     def _compressed(self, core: Array, bases: Sequence[Array | None]) -> DenseTensor:
         from codiag.tensors._dense import DenseTensor

@@ -1,0 +1,37 @@
+"""Base classes of estimators: moments and their factorization, sums over rows, jackknife standard errors."""
+
+from codiag.models.base._components import (
+    Components,
+    Diagnostics,
+    common_order,
+    mixture_weights,
+    nearest_order,
+    on_simplex,
+    on_simplex_rows,
+)
+from codiag.models.base._jackknife import jackknife_errors, jackknife_standard_errors, share_errors
+from codiag.models.base._model import Model, MomentModel, Moments, as_seed, check_alpha, random_groups, warn_caller
+from codiag.models.base._second_moment import (
+    CORE_METHOD,
+    check_second_moment,
+    core_diagnostics,
+    core_problem,
+    hidden_component,
+    leading_range,
+    leading_range_in_passes,
+    noise_of,
+    random_signs,
+    weakest,
+    weakest_direction,
+)
+from codiag.models.base._sums import PartialFit, RowSums, first_block, sum_over_rows
+from codiag.models.base._three_views import (
+    CrossProblem,
+    MappedProblem,
+    ViewMoments,
+    as_dense,
+    scaled,
+    start_from_views,
+    view_moments,
+    view_problem,
+)
