@@ -118,7 +118,6 @@ class MixedMembershipCommunities(Model):
 
     See Also
     --------
-    codiag.io.read_graph : Read a graph from a file.
     codiag.datasets.load_facebook : Published networks.
     codiag.reports.communities_report : A page about communities.
     codiag.metrics.overlapping_nmi : Compare communities with others.
@@ -327,10 +326,6 @@ class MixedMembershipCommunities(Model):
         -------
         dict of arrays of shape (n,)
             Node, its strongest community, and all memberships.
-
-        See Also
-        --------
-        codiag.io.write_table : Write it to a file.
 
         Examples
         --------
