@@ -130,16 +130,15 @@ def _frequencies(scores: np.ndarray) -> np.ndarray:
 def accuracy_deviations(right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     """Return standard deviations of the accuracies of workers, from numbers of right and wrong votes (workers,).
 
-    Accuracies have a mixture of Beta distributions, of the skills and strengths of the kinds.
+    Accuracies have a mixture of Beta distributions, one for each kind.
     """
     outcomes = Outcomes(right[:, None], wrong[:, None], None)
-    prior = CrowdPrior(np.empty(0), np.zeros(1), np.empty((0, 0)), 0.0)
-    scores = kind_scores(outcomes, prior)
+    scores = kind_scores(outcomes, CrowdPrior(np.empty(0), np.zeros(1), np.empty((0, 0)), 0.0))
     kinds = softmax(scores + np.log(_frequencies(scores)), axis=1)
     total = STRENGTH + outcomes.right + outcomes.wrong
     mean = (STRENGTH * SKILL + outcomes.right) / total
-    second = mean * (mean * total + 1) / (total + 1)
-    return np.sqrt(np.maximum(np.sum(kinds * second, axis=1) - np.sum(kinds * mean, axis=1) ** 2, 0))
+    square = mean * (mean * total + 1) / (total + 1)
+    return np.sqrt(np.maximum(np.sum(kinds * square, axis=1) - np.sum(kinds * mean, axis=1) ** 2, 0))
 
 
 def added_votes(cells: np.ndarray, prior: CrowdPrior) -> np.ndarray:

@@ -36,8 +36,8 @@ class Uncertainty(NamedTuple):
 def estimate_uncertainty(votes: Votes, run: Run, prior: Prior, *, is_estimated: bool) -> Uncertainty:
     """Return standard errors, and intervals of Beta distributions that have them.
 
-    The accuracy of a worker has the information in the votes. If the prior is estimated, it has the posterior
-    distribution of the skill.
+    The error of an accuracy is by the information in the votes, or, if the prior is estimated, that of the posterior
+    distribution.
     """
     errors = _confusion_errors(votes, run, prior)
     if is_estimated:

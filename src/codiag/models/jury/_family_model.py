@@ -85,6 +85,10 @@ class FamilyModel(NamedTuple):
         """Return probabilities of the classes (items, classes) from those of the states."""
         return states.reshape(len(states), -1, GUESSES.size).sum(axis=2)
 
+    def drawn(self, rng: np.random.Generator) -> FamilyModel:
+        """Return the model itself: all that is uncertain in it are the items it was fitted to."""
+        return self
+
 
 class FamilyRun(NamedTuple):
     """A model, the probabilities of states (items, states) and of answers, and the objective by step.

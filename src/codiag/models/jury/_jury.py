@@ -31,9 +31,9 @@ from codiag.models.jury._family_model import FamilyRun, run_families
 from codiag.models.jury._ordered import OrderedRun, run_ordered
 
 FEWEST_VIEWS = 3
-"""Different voices, families and judges alone, below which votes do not show who is right."""
-GROUPS = 10
-"""Parts of the items, each of which is left out once for standard errors (jackknife)."""
+"""Different voices, which are families and judges alone, or effective votes, below which nothing shows who is right."""
+HALVES = 8
+"""Random halves of the items, to which the model is fitted again for standard errors."""
 NORMAL = 1.645
 """Standard errors on either side of an interval of 90 %."""
 
@@ -72,14 +72,14 @@ class Jury(VoteModel):
     missing : object
         Marker of a cell without a vote in a matrix of items and judges, besides NaN and None.
     random_state : int or numpy.random.Generator, optional
-        Seed of the items that are sampled to find families, and of those left out for standard errors.
+        Seed of the items that are sampled to find families, and of the halves of the items for standard errors.
 
     Attributes
     ----------
     labels_, probas_, priors_, confusion_ : as of `DawidSkene`
         Labels, probabilities of the classes, their shares, and confusion matrices (worker, given, true).
     worker_accuracy_, worker_accuracy_standard_errors_, worker_accuracy_interval_ : as of `DawidSkene`
-        How often each judge is right, by a jackknife over items.
+        How often each judge is right; errors come from fits to halves of the items.
     families_ : list of arrays
         The judges of each family of two or more.
     copies_ : list of pairs
@@ -180,7 +180,7 @@ class Jury(VoteModel):
         confusions = one_coin(cells) if self.one_coin else cells / cells.sum(axis=1, keepdims=True)
         shares = classes.mean(axis=0)
         accuracy = np.einsum("wcc,c->w", confusions, shares)
-        errors, effective_error = self._errors(votes, classes, run, family, rng)
+        errors, effective_error = self._errors(votes, run, family, rng)
         low, high = beta_intervals(accuracy, errors).T
         columns = {"accuracy": accuracy, "standard_error": errors, LOW: low, HIGH: high}
         columns |= {"family": family + 1, "weight": dependence.weights}
@@ -251,29 +251,30 @@ class Jury(VoteModel):
         return votes.with_known(self._model.classes(self._model.states(votes)))
 
     def _errors(
-        self,
-        votes: Votes,
-        classes: np.ndarray,
-        run: FamilyRun | OrderedRun,
-        family: np.ndarray,
-        rng: np.random.Generator,
+        self, votes: Votes, run: FamilyRun | OrderedRun, family: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, float]:
-        """Return standard errors of the accuracies of judges and of effective votes, by a jackknife over items."""
-        group = rng.permutation(votes.tasks.size) % GROUPS
-        values = []
-        for number in range(min(GROUPS, votes.tasks.size)):
-            some = votes.of_tasks(group != number)
+        """Return standard errors of the accuracies of judges and of effective votes, by refitting to halves of items.
+
+        The mean square of the deviations from the fit to all items is the variance of that fit. The labels of all items
+        by the refitted models show what these contribute; the votes of a judge are a sample as well.
+        """
+        classes, halves = self._classes_of(votes), []
+        center = np.append(_mean_right(votes, classes), self.effective_votes_)
+        for _ in range(HALVES):
+            chosen = rng.permutation(votes.tasks.size) < (votes.tasks.size + 1) // 2
+            some = votes.of_tasks(chosen)
             if isinstance(run, OrderedRun):
                 again: FamilyRun | OrderedRun = run_ordered(some, family, MAX_ITER, self.tol, run.model)
             else:
-                again = run_families(some, family, classes[group != number], MAX_ITER, self.tol, coin=self.one_coin)
-            found = _majority(some, self.effective_votes_) if self.reason_ else some.with_known(again.model.classes(again.states))
-            values.append([*_mean_right(some, found), self._dependence(some, again, family, rng).votes])
-        deviations = np.array(values) - np.mean(values, axis=0)
-        errors = np.sqrt(np.sum(deviations**2, axis=0) * (GROUPS - 1) / GROUPS)
-        right, n = _mean_right(votes, classes), votes.votes_of_workers
-        least = np.sqrt((right * n + 1) * ((1 - right) * n + 1) / (n + 2) ** 2 / (n + 3))  # of a Beta distribution
-        return np.maximum(errors[:-1], least), float(errors[-1])
+                again = run_families(some, family, classes[chosen], MAX_ITER, self.tol, coin=self.one_coin)
+            found = classes
+            if self.reason_ is None:
+                found = votes.with_known(again.model.drawn(rng).classes(again.model.states(votes)))
+            halves.append([*_mean_right(votes, found), self._dependence(some, again, family, rng).votes])
+        squares = np.mean((np.array(halves) - center) ** 2, axis=0)
+        right, n = center[:-1], votes.votes_of_workers
+        sampling = (right * n + 1) * ((1 - right) * n + 1) / (n + 2) ** 2 / (n + 3)  # of a Beta distribution
+        return np.sqrt(squares[:-1] + sampling), float(np.sqrt(squares[-1]))
 
     def _warnings(self, votes: Votes) -> Iterator[Warning]:
         yield from vote_warnings(votes)
@@ -301,7 +302,7 @@ def _reason(votes: Votes, family: np.ndarray, dependence: Dependence) -> str | N
     """Return why labels must be those of the majority: of two views of an item either may be right."""
     n_families = int(family.max(initial=-1)) + 1
     n_views = n_families + int(np.sum(family < 0))
-    if n_families == 0 or n_views >= FEWEST_VIEWS or votes.gold is not None:
+    if n_families == 0 or max(n_views, dependence.votes) >= FEWEST_VIEWS or votes.gold is not None:
         return None
     views = f"form {n_views} families" if n_views > 1 else "think as one"
     return (

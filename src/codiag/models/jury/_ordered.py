@@ -44,6 +44,7 @@ class OrderedModel(NamedTuple):
     slopes: np.ndarray
     errors: np.ndarray
     family: np.ndarray
+    known_cuts: np.ndarray | None = None
 
     def probabilities(self) -> np.ndarray:
         """Return the probability of every vote (workers, labels, qualities, errors)."""
@@ -65,6 +66,8 @@ class OrderedModel(NamedTuple):
         They are medians over families of the medians over workers; the standard error of a median of normal variables
         is :math:`\sqrt{\pi / 2}` times that of the mean.
         """
+        if self.known_cuts is not None:
+            return self.known_cuts, np.zeros_like(self.known_cuts)
         able = self.slopes > 0
         view = views_of(self.family)[able]
         places = self.thresholds[able] / self.slopes[able, None]
@@ -73,6 +76,11 @@ class OrderedModel(NamedTuple):
             return np.zeros(self.thresholds.shape[1]), np.ones(self.thresholds.shape[1])
         spread = np.std(views, axis=0, ddof=1) if len(views) > 1 else np.zeros(views.shape[1])
         return np.median(views, axis=0), np.sqrt(np.pi / 2 / len(views)) * spread
+
+    def drawn(self, rng: np.random.Generator) -> OrderedModel:
+        """Return the model with other cuts, drawn by their standard errors: few families tell where these are."""
+        cuts, errors = self.cuts()
+        return self._replace(known_cuts=np.maximum.accumulate(cuts + errors * rng.standard_normal(cuts.size)))
 
     def classes(self, states: np.ndarray) -> np.ndarray:
         """Return probabilities of the classes (items, classes) from those of the qualities (items, qualities).
