@@ -97,19 +97,6 @@ def test_synthetic(call, kind, words):
         (lambda: codiag.match_components((FACTOR, FACTOR[:, :2]), (FACTOR,) * 2), ValueError, "number of components"),
         (lambda: metrics.nearest_error(np.ones((5, 0)), FACTOR), ValueError, "not empty"),
         (lambda: metrics.overlapping_nmi("abc", np.ones((3, 1))), TypeError, "estimate must contain real numbers"),
-        (lambda: metrics.recovery_curve("abc", np.ones((3, 1))), TypeError, "memberships must contain real numbers"),
-        (
-            lambda: metrics.recovery_curve(np.ones((3, 1)), np.ones((3, 1)), [np.nan]),
-            ValueError,
-            "thresholds must be f",
-        ),
-        (lambda: metrics.recovery_curve(np.ones((3, 1)), np.ones((3, 1)), ["a"]), TypeError, "thresholds must contain"),
-        (
-            lambda: metrics.recovery_curve(np.ones((3, 1)), np.ones((3, 1)), level=2),
-            ValueError,
-            "level must be at most",
-        ),
-        (lambda: metrics.recovery_curve(np.ones((0, 1)), np.ones((0, 1))), ValueError, "at least one node"),
     ],
 )
 def test_metrics(call, kind, words):

@@ -180,7 +180,7 @@ class FacebookData:
 
         See Also
         --------
-        codiag.metrics.recovery_curve : Compares estimated communities with such groups.
+        codiag.metrics.overlapping_nmi : Compares estimated communities with such groups.
         codiag.metrics.overlapping_nmi : Compares them by mutual information.
 
         Examples

@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from codiag._checks import ConvergenceWarning, as_flag, as_generator, as_number
 from codiag._progress import progress_if
 from codiag.methods import Method, as_method
+from codiag.models.base import Model, warn_caller
 from codiag.models.crowd._em import Prior, Start, as_prior, expect, known_or_uniform, run_em
 from codiag.models.crowd._prior import run_with_estimated_prior
 from codiag.models.crowd._starts import start_from_given, start_from_moments
 from codiag.models.crowd._tables import CrowdTables, Tables, keep_results
 from codiag.models.crowd._uncertainty import HIGH, LOW, estimate_uncertainty
 from codiag.models.crowd._votes import Votes, as_votes, with_gold
-from codiag.models.base import Model, warn_caller
 
 
 class VoteModel(CrowdTables, Model):
