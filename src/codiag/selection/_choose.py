@@ -151,13 +151,14 @@ def choose(
         return choose_by_deviance(problem, _allowed(problem, most if ranks is None else ranks), rng)
     if ranks is not None:
         return _chosen(problem, _tried(problem, _allowed(problem, ranks), rng, n_jobs))
-    n_ranks, n_tried, tried = FIRST_RANKS, 0, None
-    while tried is None or not is_settled(tried.evidence, tried.rank):
+    n_ranks = FIRST_RANKS
+    tried = _tried(problem, _allowed(problem, range(1, n_ranks + 1)), rng, n_jobs)
+    while not is_settled(tried.evidence, tried.rank):
+        n_ranks = 2 * n_ranks
         allowed = _allowed(problem, range(1, n_ranks + 1))
-        if len(allowed) == n_tried:
+        if len(allowed) == len(tried.evidence):  # higher ranks are not allowed
             break
         tried = _tried(problem, allowed, rng, n_jobs)
-        n_ranks, n_tried = 2 * n_ranks, len(allowed)
     return _chosen(problem, tried)
 
 

@@ -207,9 +207,7 @@ def _open(chosen: Evidence) -> str:
     return f" Too little was observed to determine what the factors have at index {shown}." if rows else ""
 
 
-def _of_prediction(
-    chosen: Evidence, largest: Evidence, alike: Sequence[Evidence], table: Sequence[Evidence]
-) -> str:
+def _of_prediction(chosen: Evidence, largest: Evidence, alike: Sequence[Evidence], table: Sequence[Evidence]) -> str:
     reasons = _residual(largest)
     if chosen.held_out is None:
         reasons += (
