@@ -6,7 +6,6 @@ import sys
 
 import numpy as np
 import pytest
-from rich.progress import Progress
 
 import codiag
 from codiag._text import read_frame
@@ -138,17 +137,6 @@ def test_the_number_of_components_is_k_in_every_command(command, file, words, re
     result = runner.invoke(app, [command, str(request.getfixturevalue(file)), "-k", "2"])
     assert result.exit_code == 0, result.output
     assert words in result.output
-
-
-def test_progress_says_what_is_done(tensor_file, monkeypatch):
-    seen = []
-    plain = Progress.update
-    monkeypatch.setattr(Progress, "update", lambda self, *ids, **new: (seen.append(new), plain(self, *ids, **new)))
-    runner.invoke(app, ["factorize", str(tensor_file), "--rank", "auto", "--max-rank", "3"])
-    told = [new["description"] for new in seen if "description" in new]
-    assert told.index("choosing the rank ...") < told.index("factorizing ...")
-    assert all(one.endswith(" ...") for one in told)  # what goes on stays there; what was done last is beside the bar
-    assert any("polish: " in new.get("detail", "") for new in seen)
 
 
 def test_progress_stays_off_pipes(tensor_file):

@@ -2,16 +2,13 @@ from __future__ import annotations
 
 import csv
 import gzip
-import logging
 
 import numpy as np
 import pytest
-from rich.progress import Progress
 
 import codiag
 from codiag.cli import app
 from codiag.cli.factorization import advice_in_options
-from codiag.cli.terminal import progress
 from codiag.synthetic import noisy_tensor
 from commands import apart, read, runner
 
@@ -160,39 +157,16 @@ def test_factorize_reads_pipes_and_writes_to_them(name, tensor_file, long_table)
 
 @pytest.mark.parametrize("name", ["x.npy", "x.zarr", "x.h5", "x.h5:/X"])
 def test_factorize_reads_large_files_in_parts(tmp_path, name, monkeypatch):
-    """And shows how many passes are done, of those that it takes, on a terminal."""
     entries = noisy_tensor((22, 20, 24), 3, noise=1e-2, seed=0).tensor
     path = tmp_path / name.partition(":")[0]
     write_chunks(path, entries, monkeypatch)
     monkeypatch.setattr("codiag.tensors._sketch.SMALL_SIZE", 1000)
-    seen = []
-    plain = Progress.update
-    monkeypatch.setattr(Progress, "update", lambda self, *ids, **new: (seen.append(new), plain(self, *ids, **new)))
     options = [str(tmp_path / name), "-k", "3", "--out", str(tmp_path / "out.npz")]
     result = runner.invoke(app, ["factorize", *options])
     assert result.exit_code == 0, result.output
     expected = codiag.factorize(entries, 3, seed=0)
     for found, factor in zip(codiag.Factorization.load(tmp_path / "out.npz").factors, expected.factors, strict=True):
         np.testing.assert_allclose(found, factor, atol=1e-10)
-    assert all(0 < new["completed"] <= 4 for new in seen if "completed" in new)
-    passes = list(dict.fromkeys(new["passes"] for new in seen if "passes" in new))
-    assert passes == [f"pass {number} of 4" for number in (1, 2, 3, 4)]
-
-
-def test_progress_beyond_the_usual_number_of_passes(monkeypatch):
-    """No number of passes is promised that is not known, and the bar is not full while there is work."""
-    shape, n_parts, seen = (8, 8, 8), 2, []
-    monkeypatch.setattr("codiag.tensors._sketch.SMALL_SIZE", 100)
-    monkeypatch.setattr(Progress, "update", lambda *_ids, **new: seen.append(new))
-    with progress("reading ...") as passes:
-        passes.over(shape)
-        for part in [1, 2] * 9:
-            logging.getLogger("codiag.reads").debug("a part", extra={"shape": shape, "part": part, "n_parts": n_parts})
-    usual = [f"pass {number} of 4" for number in range(1, 5)]
-    new = [one for one in seen if "passes" in one]
-    assert list(dict.fromkeys(one["passes"] for one in new)) == usual + [f"pass {number}" for number in range(5, 10)]
-    assert [one["completed"] for one in new] == [part / n_parts for part in range(1, 19)]
-    assert all(one["completed"] < one["total"] for one in new)
 
 
 def write_chunks(path, entries, monkeypatch):
