@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from codiag.cli.demo.run import RIVALS
+from benchmarks.rivals import RIVALS
 from codiag.extending import Method
 from codiag.methods import ALS, METHODS, NLS, TPM
 from experiments.fitting import silent_fit

@@ -253,7 +253,7 @@ def test_of_white_noise_the_largest_sound_rank_is_chosen():
     table = [of_rank(1, [4.0, 4.0]), of_rank(2, [1.0, 1.0], excess=0.9), of_rank(3, [0.9, 0.9], flaw="fits noise")]
     rank, reason = decide(table)
     assert rank == 2
-    assert "rank 3 fits a component to noise" in reason
+    assert "rank 3 is not supported (fits noise)" in reason
 
 
 def test_otherwise_the_smallest_that_predicts_as_well_as_the_best():

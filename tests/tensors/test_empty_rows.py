@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
 from assertions import assert_same_factors
-from codiag.io import read_tensor
+from codiag.io import read_tns
 from codiag.methods import ALS, NLS, NOJD, OJD, TPM
 from codiag.synthetic import mild_factor
 from codiag.tensors import SparseTensor
@@ -121,7 +121,7 @@ class TestTooLargeToReturn:
     def test_two_lines_of_a_file(self, tmp_path):
         path = tmp_path / "two.tns"
         path.write_text("1 1 1 1.0\n2000000000 2000000000 2000000000 2.0\n")
-        tensor = read_tensor(path)
+        tensor = read_tns(path)
         with pytest.raises(ValueError, match="indices without entries"):
             codiag.factorize(tensor, 2)
         fit = codiag.factorize(tensor.without_empty_rows()[0], 2, seed=0)

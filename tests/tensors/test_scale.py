@@ -261,7 +261,7 @@ MEASURE = """
 import resource, sys
 import numpy as np
 import codiag
-from codiag.io._tensors import read_tensor
+from codiag.io import read_array
 
 def resident():
     with open("/proc/self/status") as status:
@@ -278,7 +278,7 @@ def watch():
         peak[0] = max(peak[0], resident())
         time.sleep(0.002)
 thread = threading.Thread(target=watch); thread.start()
-fit = codiag.factorize(read_tensor(sys.argv[1]), 20, seed=0)
+fit = codiag.factorize(read_array(sys.argv[1]), 20, seed=0)
 done.set(); thread.join()
 print(peak[0] - before, fit.converged, fit.relative_error)
 """

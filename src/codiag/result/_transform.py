@@ -32,8 +32,8 @@ from codiag.tensors.entries import Entries
 if TYPE_CHECKING:
     from codiag.result._factorization import Factorization
 
-SETTLED, MOST_ROUNDS = 1e-13, 100
-"""Relative change at which repeated solutions have settled, and how many there are at most."""
+SETTLED = 1e-13
+"""Relative change at which repeated solutions have settled."""
 
 ROUNDINGS = 10
 """Eigenvalues of equations up to so many times rank and rounding, relative to the largest, are zero."""
@@ -211,7 +211,7 @@ def _solution_under(constraint: Constraint, gram: Array, product: Array) -> Arra
     """Return the minimum over rows that satisfy a constraint, from one solution to the next until they settle."""
     xp = array_namespace(product)
     rows = constraint.project(_solution(gram, product))
-    for _ in range(MOST_ROUNDS):
+    for _ in range(100):
         before, rows = rows, constraint.solve(gram, product, rows)
         change = float(xp.max(xp.abs(rows - before)))
         if change <= SETTLED * float(xp.max(xp.abs(rows))):
