@@ -17,7 +17,7 @@ from sklearn.decomposition import FastICA
 
 from benchmarks.measure import run_parts, table
 from codiag.metrics import minimum_distance
-from codiag.models import JADE, NSS, SOBI
+from codiag.models import JADE, SOBI
 from codiag.models.sources import LaggedSums
 from codiag.synthetic import MixedSignals, mixed_signals
 
@@ -79,7 +79,6 @@ def seeds() -> str:
         ),
         ("`JADE()`, 20 channels", JADE(), mixed_signals(20_000, GROUPS["both"], seed=0)),
         ("`JADE(max_iter=0)`, 20 channels", JADE(max_iter=0), mixed_signals(20_000, GROUPS["both"], seed=0)),
-        ("`NSS()`, 8 channels", NSS(), mixed_signals(20_000, ["loud"] * 8, seed=0)),
     ]
     rows = []
     for name, model, mixed in cases:
@@ -169,17 +168,9 @@ def _curved(rng: np.random.Generator) -> np.ndarray:
     return np.stack([*plain, rng.choice([-1.0, 1.0], 5000), lfilter([1], [1, -0.6], rng.laplace(size=5000))], axis=1)
 
 
-def _loud(rng: np.random.Generator) -> np.ndarray:
-    """Gaussian and Laplacian sources whose variances change in ten blocks."""
-    profile = np.repeat(np.random.default_rng(3).uniform(0.3, 2, (10, 6)), 500, axis=0)
-    return profile * np.concatenate([rng.standard_normal((5000, 3)), rng.laplace(size=(5000, 3))], axis=1)
-
-
 ERRORS: dict[str, tuple[Any, Callable[[np.random.Generator], np.ndarray]]] = {
     "`SOBI(lags=20)`": (SOBI(lags=20), _linear),
     "`SOBI(lags=20, max_iter=0)`": (SOBI(lags=20, max_iter=0), _linear),
-    "`NSS(n_windows=10)`": (NSS(n_windows=10), _loud),
-    "`NSS(n_windows=10, max_iter=0)`": (NSS(n_windows=10, max_iter=0), _loud),
     "`JADE()`": (JADE(), _curved),
     "`JADE(max_iter=0)`": (JADE(max_iter=0), _curved),
 }
