@@ -1,6 +1,6 @@
 """Communities: simulated graphs, dormitories, a large graph.
 
-``CODIAG_DATA_DIR=... python -m benchmarks.communities [simulated parameters dormitories modularities large]``
+``CODIAG_DATA_DIR=... python -m benchmarks.communities [simulated dormitories large]``
 
 The experiment of the paper: ``python -m experiments run communities``.
 """

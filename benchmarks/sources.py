@@ -18,7 +18,7 @@ from sklearn.decomposition import FastICA
 from benchmarks.measure import run_parts, table
 from codiag.metrics import minimum_distance
 from codiag.models import JADE, SOBI
-from codiag.models.sources import LaggedSums
+from codiag.models.sources import lagged_covariances
 from codiag.synthetic import MixedSignals, mixed_signals
 
 LARGE = ["autoregressive"] * 50 + ["bursts"] * 7 + ["sinusoid"] * 7
@@ -48,7 +48,7 @@ def seconds() -> str:
     }
     for name, model in models.items():
         rows.append((name, *(f"{value:.2f}" for value in _times(partial(model.fit, data)))))
-    rows.append(("covariances alone", *(f"{value:.2f}" for value in _times(lambda: LaggedSums.over(data, 100)))))
+    rows.append(("covariances alone", *(f"{value:.2f}" for value in _times(lambda: lagged_covariances([data], 100)))))
     one = _times(lambda: [data[: len(data) - lag].T @ data[lag:] for lag in range(5)])
     rows.append(("by products, 100 lags (20 times five)", *(f"{20 * value:.2f}" for value in one)))
     return (
@@ -115,7 +115,7 @@ def _distances(mixed: MixedSignals) -> list[float]:
         from pyriemann.utils.ajd import rjd, uwedge
     models = [SOBI(lags=20, max_iter=max_iter).fit(mixed.channels) for max_iter in (50, 0)]
     whitening = models[0].whitening_
-    matrices = LaggedSums.over(mixed.channels, 20).finish().matrices
+    matrices = lagged_covariances([mixed.channels - models[0].mean_], 20)
     whitened = whitening @ matrices @ whitening.T
     rotation = rjd(whitened[1:], eps=1e-10, n_iter_max=1000)[0].T
     free = uwedge(whitened, eps=1e-10, n_iter_max=1000)[0]

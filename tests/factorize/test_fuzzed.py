@@ -12,7 +12,6 @@ from codiag import datasets, drop_in, metrics, models
 from codiag.diagonalize import UWEDGE, TwoSided
 from codiag.drop_in import parafac
 from codiag.methods import ALS
-from codiag.models.topics import WordMomentTensor
 from codiag.synthetic import unit_factor
 from codiag.tensors import (
     CrossMomentTensor,
@@ -110,10 +109,8 @@ def test_crowds_of_fewer_tasks_than_classes_begin_with_the_majority():
         (lambda: SymmetricOuterTensor(1j, np.ones(3)), TypeError, "matrix must be real"),
         (lambda: SymmetricOuterTensor(np.eye(3), np.ones((3, 1))), ValueError, "vector must have one axis"),
         (lambda: MomentTensor(FACTOR, order=np.nan), TypeError, "order must be an integer"),
-        (lambda: WordMomentTensor(np.array(1.0)), ValueError, r"counts must have shape \(documents, words\)"),
         (lambda: unit_factor(3, 10**30), ValueError, "rank must be at most 9223372036854775807"),
         (lambda: unit_factor(3, 10**15), ValueError, "rank must be at most 366503875925 for columns of size 3"),
-        (lambda: WordMomentTensor([[1e300, 2.0]]), ValueError, "counts must contain documents of at most 9"),
         (
             lambda: models.DawidSkene().fit(([0, 0], [0, 1], [1.0, np.inf])),
             ValueError,

@@ -282,7 +282,7 @@ def test_crowds_of_unequal_workers(tmp_path):
     assert_nothing_overlaps(figure)
     matrices = [axes.images[0].get_array() for axes in figure.axes if axes.images and axes.get_title()]
     order = np.argsort(-model.worker_table()["votes"], kind="stable")
-    assert_allclose(matrices, model.confusion_matrices_[order])
+    assert_allclose(matrices, np.swapaxes(model.confusion_, 1, 2)[order])
     with plotting.paper((12, 3)) as own:
         assert plotting.confusions(model, n_workers=4, axes=own.subplots(1, 5)) is own
 
@@ -367,7 +367,7 @@ def test_topics_are_drawn_with_their_most_probable_words(k, n_words):
     words = ["a-word-that-is-much-too-long-for-a-panel", "\u00e9", "$x", *(f"w{place}" for place in range(57))]
     model = SingleTopic(k)
     model.components_, model.weights_ = rng.dirichlet(np.full(60, 0.3), k), np.full(k, 1 / k)
-    model.n_features_in_, model.diagnostics_ = 60, None
+    model.n_features_in_, model.n_components_ = 60, k
     figure = plotting.topics(model, words, n_words=n_words)
     panels = [axes for axes in figure.axes if axes.axison]
     assert len(panels) == min(k, 12)

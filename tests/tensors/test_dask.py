@@ -244,7 +244,7 @@ def test_distributed_and_a_lost_worker(client, tmp_path, large):
 
 
 def test_large_factors_are_sent_to_workers_once(client, monkeypatch, expected):
-    monkeypatch.setattr("codiag.parts._parts.IN_GRAPH", 0)
+    monkeypatch.setattr("codiag._arrays._dask.IN_GRAPH", 0)
     tensor = DaskTensor(da.from_array(ENTRIES, chunks=20))
     assert_allclose(numbers(tensor.read(*asked(tensor.shape))), expected, rtol=1e-11, atol=1e-12)
 

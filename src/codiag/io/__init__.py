@@ -3,8 +3,7 @@
 ==================== ====================================================================================
 `labelled_tensor`    A long table, one row for each entry, as a tensor with labels.
 `Labels`             The names of the modes of a tensor, and the labels of their indices.
-`read_votes`         Votes of a crowd: task, worker and label.
-`valid_votes`        Votes without errors, refusals and other labels that hardly occur.
+`set_aside_invalid`  Votes without errors, refusals and other labels that hardly occur.
 `preference_votes`   Choices between two answers as votes, and how much the side matters to a judge.
 `read_edges`         The edges of a network.
 `read_graph`         A network with the weights of its edges.
@@ -21,11 +20,12 @@ Examples
 """
 
 from codiag._checks import public_names
-from codiag.io._tables import labelled_tensor, read_votes, write_table
+from codiag.io._tables import labelled_tensor, write_table
 from codiag.io._tensors import read_entries, read_labelled_entries, read_tensor, split_dataset
 from codiag.labels import Labelled, Labels
 from codiag.models.communities import read_edges, read_graph
-from codiag.models.crowd import Preferences, ValidVotes, preference_votes, valid_votes
+from codiag.models.crowd import set_aside_invalid
+from codiag.models.jury import Preferences, preference_votes
 
 __all__ = [
     "Labels",
@@ -33,8 +33,7 @@ __all__ = [
     "preference_votes",
     "read_edges",
     "read_graph",
-    "read_votes",
-    "valid_votes",
+    "set_aside_invalid",
     "write_table",
 ]
 

@@ -24,66 +24,8 @@ from codiag._text import (
     written_at_once,
 )
 from codiag.labels import Labelled, of_table
-from codiag.models.crowd import votes_in
 
 logger = logging.getLogger("codiag.reading")
-
-
-def read_votes(
-    path: str | Path,
-    *,
-    task: str | None = None,
-    worker: str | None = None,
-    label: str | None = None,
-    wide: bool = False,
-    skip_missing: bool = False,
-) -> dict[str, np.ndarray]:
-    r"""Read votes: the columns task, worker and label of a table, or a table of tasks and workers.
-
-    Parameters
-    ----------
-    path : str or Path
-        A ``.csv`` or ``.tsv`` file, also ``.gz``, a ``.parquet`` file, or a ``.jsonl`` file with a JSON object on each
-        line. The first line, or the keys, name the columns: task, item, question or id; worker, rater, annotator,
-        judge or model; label, rating, vote, verdict, grade, choice, answer or score; and others, which the error
-        message lists if there are none of these. Other columns are ignored. Without a header there must be three
-        columns of integers. Columns of integers are read as integers, others as text.
-    task, worker, label : str, optional
-        The names of these columns, if they are others. For `task`, names with commas between are columns that name a
-        task together, such as ``"question_id,model"``.
-    wide : bool
-        Whether the table has a row for each task, named in its first column or in the column `task`, and a column for
-        each worker, named in the first line. Cells that are empty, or NA, are no votes.
-    skip_missing : bool
-        Whether to leave out votes without a task, a worker or a label; by default these are refused.
-
-    Returns
-    -------
-    dict of numpy.ndarray of shape (n_votes,)
-        The columns ``task``, ``worker`` and ``label``, as `codiag.models.DawidSkene` takes them.
-
-    See Also
-    --------
-    codiag.models.DawidSkene : Takes the votes.
-    codiag.datasets.load_crowd : Votes of published crowds.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from codiag.io import read_votes
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "votes.csv"
-    ...     _ = path.write_text("item,rater,rating\n1,ann,yes\n1,bob,no\n")
-    ...     votes = read_votes(path)
-    >>> votes["task"].tolist(), votes["worker"].tolist(), votes["label"].tolist()
-    ([1, 1], ['ann', 'bob'], ['yes', 'no'])
-    """
-    options = {"task": task, "worker": worker, "label": label}
-    votes, left_out = votes_in(as_path("path", path), options, wide=wide, skip_missing=skip_missing)
-    if left_out:
-        logger.info(left_out)
-    return votes
 
 
 def labelled_tensor(

@@ -181,7 +181,6 @@ def mixed_signals(
     --------
     codiag.models.SOBI : A model of sources with different spectra.
     codiag.models.JADE : A model of sources that are not Gaussian.
-    codiag.models.NSS : A model of sources whose variances change.
     codiag.metrics.minimum_distance : The distance of an unmixing from the true one.
 
     Examples

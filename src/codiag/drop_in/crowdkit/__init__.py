@@ -20,7 +20,6 @@ from codiag.models.crowd import (
     expect,
     maximize,
     one_coin,
-    wanted_columns,
     with_gold,
 )
 
@@ -193,9 +192,9 @@ class DawidSkene(BaseEstimator):
 
     def _keep(self, votes: Votes, model: CrowdModel, classes: np.ndarray, history: list[float]) -> Self:
         tables = Tables(votes)
-        self.labels_ = tables.series(votes.classes[np.argmax(classes, axis=1)], "agg_label", votes.tasks, "task")
+        self.labels_ = tables.by_task(votes.classes[np.argmax(classes, axis=1)], "agg_label")
         self.probas_ = tables.by_class(classes)
-        self.priors_ = tables.series(model.shares, "prior", votes.classes, "label")
+        self.priors_ = tables.by_label(model.shares, "prior")
         self.errors_ = tables.confusions(model.confusions)
         self.loss_history_ = history
         return self
@@ -203,7 +202,7 @@ class DawidSkene(BaseEstimator):
     def _keep_nothing(self, data: Any) -> Self:
         """Set empty tables if there are no votes, as crowd-kit does."""
         if not {"task", "worker", "label"} <= set(getattr(data, "columns", ())):
-            raise ValueError(f"data must be a data frame with the columns {wanted_columns()}; got none of these")
+            raise ValueError("data must be a data frame with the columns task, worker and label; got none of these")
         import pandas as pd
 
         self.probas_, self.errors_, self.loss_history_ = pd.DataFrame(), pd.DataFrame(), []
@@ -239,7 +238,7 @@ class OneCoinDawidSkene(DawidSkene):
     def _keep(self, votes: Votes, model: CrowdModel, classes: np.ndarray, history: list[float]) -> Self:
         model = model._replace(confusions=one_coin(model.confusions))  # unchanged, unless the user gave them
         right = model.confusions[:, 0, 0]
-        self.skills_ = Tables(votes).series(right, "skill", votes.workers, "worker")
+        self.skills_ = Tables(votes).by_worker(right, "skill")
         return super()._keep(votes, model, classes, history)
 
 

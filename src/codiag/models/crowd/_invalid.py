@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from codiag._checks import as_number
-from codiag.models.crowd._forms import VOTE_COLUMNS, NamedVotes, as_frame, is_missing, vote_columns
+from codiag.models.crowd._forms import VOTE_COLUMNS, as_frame, is_missing, vote_columns
 
 MOST_INVALID = 0.5
 """Largest share of invalid votes; if more labels are as rare, they are measurements or texts rather than mistakes."""
 
 
-class ValidVotes(NamedTuple):
-    """Votes without those that are invalid, and the number of invalid votes by label, the most frequent first."""
-
-    votes: Any
-    invalid: dict[Any, int]
-
-
-def valid_votes(votes: Any, *, least_share: float = 0.001, keep: Iterable[Any] = (), missing: Any = -1) -> ValidVotes:
+def set_aside_invalid(
+    votes: Any, *, least_share: float = 0.001, keep: Iterable[Any] = (), missing: Any = -1
+) -> tuple[Any, dict[Any, int]]:
     """Set votes aside whose labels hardly occur, such as ``"ERROR"`` or ``"I cannot answer"`` among grades.
 
     As classes of their own they would only add noise: their confusion matrices cannot be estimated. If such labels have
@@ -40,29 +35,29 @@ def valid_votes(votes: Any, *, least_share: float = 0.001, keep: Iterable[Any] =
 
     Returns
     -------
-    ValidVotes
-        A named tuple ``(votes, invalid)``: the valid votes, in the form in which votes came, a mapping and a tuple with
-        their three columns and a matrix with None for invalid votes; and a dict with the number of votes of each
-        invalid label, the most frequent first.
+    votes : as given
+        The valid votes, in the form in which votes came: a mapping and a tuple with their three columns, a matrix with
+        None for invalid votes.
+    invalid : dict
+        The number of votes of each invalid label, the most frequent first.
 
     See Also
     --------
-    codiag.io.read_votes : Read votes from a file.
     codiag.models.DawidSkene : Takes the votes.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.io import valid_votes
+    >>> from codiag.io import set_aside_invalid
     >>> task, judge = np.divmod(np.arange(3000), 3)
     >>> verdict = np.where(task % 2 == 0, "good", "poor").astype(object)
     >>> verdict[7] = "ERROR: timeout"
-    >>> votes, invalid = valid_votes((task, judge, verdict))
+    >>> votes, invalid = set_aside_invalid((task, judge, verdict))
     >>> votes[2].size, invalid
     (2999, {'ERROR: timeout': 1})
     """
     as_number("least_share", least_share, zero=True)
-    columns, _, shape, user_names = vote_columns(votes, missing)
+    columns, _, shape = vote_columns(votes, missing)
     names, codes = _encoded(columns[2])
     counts = np.bincount(codes, minlength=len(names))
     is_rare = (counts < least_share * codes.size) & ~np.isin(np.arange(len(names)), _places(names, keep))
@@ -70,8 +65,8 @@ def valid_votes(votes: Any, *, least_share: float = 0.001, keep: Iterable[Any] =
         is_rare[:] = False
     rare = np.flatnonzero(is_rare)
     rare = rare[np.argsort(-counts[rare], kind="stable")]
-    valid = _selected(votes, columns, shape, ~is_rare[codes], user_names)
-    return ValidVotes(valid, {names[place]: int(counts[place]) for place in rare})
+    valid = _selected(votes, columns, shape, ~is_rare[codes])
+    return valid, {names[place]: int(counts[place]) for place in rare}
 
 
 def _encoded(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
@@ -93,9 +88,7 @@ def _places(names: list[Any], keep: Iterable[Any]) -> list[int]:
     return [place for place, name in enumerate(names) if name in kept]
 
 
-def _selected(
-    votes: Any, columns: Any, shape: tuple[int, ...] | None, is_valid: np.ndarray, names: tuple[str, ...]
-) -> Any:
+def _selected(votes: Any, columns: Any, shape: tuple[int, ...] | None, is_valid: np.ndarray) -> Any:
     """Return the votes that are valid, in the form of all votes."""
     frame = as_frame(votes)
     if frame is not None:
@@ -106,6 +99,4 @@ def _selected(
         matrix[task, worker] = label
         return matrix
     valid = [column[is_valid] for column in columns]
-    if isinstance(votes, NamedVotes):
-        return NamedVotes(dict(zip(VOTE_COLUMNS, valid, strict=True)), names)
-    return dict(zip(names, valid, strict=True)) if isinstance(votes, Mapping) else tuple(valid)
+    return dict(zip(VOTE_COLUMNS, valid, strict=True)) if isinstance(votes, Mapping) else tuple(valid)

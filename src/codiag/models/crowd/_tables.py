@@ -1,21 +1,15 @@
-"""Results as data frames of the library of the votes, as arrays, or as columns to write to a file."""
+"""Results as data frames of the library of the votes, as arrays, or as columns."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._checks import as_number
-from codiag.models.crowd._dependence import Dependence
-from codiag.models.crowd._em import Run
-from codiag.models.crowd._forms import VOTE_COLUMNS
-from codiag.models.crowd._ordered import may_be_ordered
 from codiag.models.crowd._uncertainty import HIGH, LOW
 from codiag.models.crowd._votes import Votes
 
@@ -36,18 +30,6 @@ def frame_of(columns: Mapping[str, np.ndarray], library: str | None) -> Any:
     return (module.table if library == "pyarrow" else module.DataFrame)(dict(columns))
 
 
-def user_columns(columns: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return columns with the names of the user's table in place of task, worker and label.
-
-    A name stays as it is if another column is called like that.
-    """
-    called = dict(zip(VOTE_COLUMNS, names, strict=True))
-    called["next label"] = f"next {called['label']}"
-    renamed = {name: called.get(name, name) for name in columns}
-    taken = Counter(renamed.values())
-    return {name if taken[renamed[name]] > 1 else renamed[name]: column for name, column in columns.items()}
-
-
 class Tables:
     """Results in data frames of the library of the votes; arrays if votes came as arrays.
 
@@ -57,41 +39,36 @@ class Tables:
     def __init__(self, votes: Votes) -> None:
         self.votes = votes
 
-    def series(self, values: np.ndarray, name: str, index: np.ndarray, index_name: str) -> Any:
-        """Return one value for each entry of the index."""
-        return self._table({index_name: index}, values, name)
-
     def by_task(self, values: np.ndarray, name: str) -> Any:
         """Return one value for each task."""
-        return self.series(values, name, self.votes.tasks, self.votes.names[0])
+        return self._table({"task": self.votes.tasks}, values, name)
 
     def by_worker(self, values: np.ndarray, name: str) -> Any:
         """Return one value for each worker."""
-        return self.series(values, name, self.votes.workers, self.votes.names[1])
+        return self._table({"worker": self.votes.workers}, values, name)
+
+    def by_label(self, values: np.ndarray, name: str) -> Any:
+        """Return one value for each class."""
+        return self._table({"label": self.votes.classes}, values, name)
 
     def by_class(self, values: np.ndarray) -> Any:
         """Return a row for each task, with a column for every class."""
-        task, _, label = self.votes.names
-        return self._table({task: self.votes.tasks}, values, self.votes.classes, label)
+        return self._table({"task": self.votes.tasks}, values, self.votes.classes, "label")
 
     def intervals(self, values: np.ndarray) -> Any:
         """Return a row for each worker, with columns for both ends of the interval of its accuracy."""
-        return self._table({self.votes.names[1]: self.votes.workers}, values, np.array([LOW, HIGH]))
+        return self._table({"worker": self.votes.workers}, values, np.array([LOW, HIGH]))
 
-    def by_worker_pair(self, values: np.ndarray | sparse.csr_array) -> Any:
-        """Return a row and a column for each worker; a sparse array as it is."""
-        if sparse.issparse(values):
-            return values
-        worker = self.votes.names[1]
-        return self._table({worker: self.votes.workers}, values, self.votes.workers, worker)
+    def by_worker_pair(self, values: np.ndarray) -> Any:
+        """Return a row and a column for each worker."""
+        return self._table({"worker": self.votes.workers}, values, self.votes.workers, "worker")
 
     def confusions(self, values: np.ndarray) -> Any:
         """Return rows by worker and given label, columns by true class; or an array (workers, given, true)."""
         if self.votes.library is None:
             return values
         n, k, _ = values.shape
-        _, worker, label = self.votes.names
-        rows = {worker: np.repeat(self.votes.workers, k), label: np.tile(self.votes.classes, n)}
+        rows = {"worker": np.repeat(self.votes.workers, k), "label": np.tile(self.votes.classes, n)}
         return self._table(rows, values.reshape(-1, k), self.votes.classes)
 
     def _table(
@@ -117,26 +94,17 @@ class Tables:
 
 
 class CrowdTables:
-    """The tables of a fitted crowd: labels, uncertain tasks, workers, and families of workers."""
+    """The tables of fitted votes: labels, the least certain of them, and workers."""
 
-    decision: str
     tasks_: np.ndarray
     workers_: np.ndarray
     classes_: np.ndarray
-    _run: Run
-    confusion_matrices_: np.ndarray
-    _votes_of_tasks: np.ndarray
-    _votes_of_workers: np.ndarray
-    _family: np.ndarray
-    _dependence: Dependence
-    _accuracy: tuple[np.ndarray, np.ndarray, np.ndarray]
-    _form: tuple[tuple[str, ...], str | None]
-    """What the columns task, worker and label are called in the user's table, and the library of that table."""
-
-    def _framed(self, columns: Mapping[str, np.ndarray]) -> Any:
-        """Return columns by the user's names, as a data frame if votes came as one."""
-        names, library = self._form
-        return frame_of(user_columns(columns, names), library)
+    _votes: Votes
+    _classes: np.ndarray
+    """Probabilities of the classes (tasks, classes)."""
+    _confusions: np.ndarray
+    _workers: dict[str, np.ndarray]
+    """Columns about the workers, beside their confusion matrices."""
 
     def label_table(self) -> Any:
         """Return the labels as a table.
@@ -144,13 +112,7 @@ class CrowdTables:
         Returns
         -------
         dict of arrays of shape (n_tasks,), or a data frame if votes came as one
-            Task, label, its probability, and the probability of every class. Tasks and labels are called as in the
-            user's table.
-
-        See Also
-        --------
-        codiag.io.write_table : Write it to a file.
-        DawidSkene.worker_table : The workers.
+            Task, label, its probability, and the probability of every class.
 
         Examples
         --------
@@ -160,74 +122,39 @@ class CrowdTables:
         >>> list(DawidSkene(random_state=0).fit(crowd.votes).label_table())
         ['task', 'label', 'probability', 'p(0)', 'p(1)']
         """
-        return self._framed(label_columns(self))
+        return frame_of(label_columns(self), self._votes.library)
 
-    def _label_columns(self) -> dict[str, np.ndarray]:
-        check_is_fitted(self)
-        classes = self._run.classes
-        places = self._decided(classes)
-        columns = {"task": self.tasks_, "label": self.classes_[places]}
-        columns["probability"] = classes[np.arange(places.size), places]
-        return columns | {
-            f"p({name})": column for name, column in zip(class_names(self.classes_), classes.T, strict=True)
-        }
-
-    def _decided(self, classes: np.ndarray) -> np.ndarray:
-        """Return the index of the label of every task, from the probabilities of the classes (tasks, classes)."""
-        if self.decision == "mode":
-            return np.argmax(classes, axis=1)
-        return np.rint(classes @ np.arange(classes.shape[1])).astype(np.int64)
-
-    def doubt_table(self, n_tasks: int | None = None) -> Any:
+    def least_confident(self, n: int | None = None) -> Any:
         """Return the tasks with the least certain labels, for which further votes are most useful, as a table.
 
         Parameters
         ----------
-        n_tasks : int, optional
-            Number of tasks; by default all, the least certain first.
+        n : int, optional
+            Number of tasks; by default all.
 
         Returns
         -------
-        dict of arrays of shape (n_tasks,), or a data frame if votes came as one
+        dict of arrays of shape (n,), or a data frame if votes came as one
             Task, number of votes, label, probability of the label, in increasing order, second most probable label, and
-            its probability. Tasks whose class was known have probability one. Tasks and labels are called as in the
-            user's table.
+            its probability. Tasks whose class was known have probability one.
 
         Examples
         --------
         >>> from codiag.models import DawidSkene
         >>> votes = [[0, 0, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1], [1, 1, 0, 0]]    # tasks x workers
-        >>> DawidSkene(random_state=0).fit(votes).doubt_table(1)["task"].tolist()
+        >>> DawidSkene(init="majority").fit(votes).least_confident(1)["task"].tolist()
         [4]
         """
-        return self._framed(doubt_columns(self, n_tasks))
-
-    def _doubt_columns(self, n_tasks: int | None) -> dict[str, np.ndarray]:
-        check_is_fitted(self)
-        as_number("n_tasks", len(self.tasks_) if n_tasks is None else n_tasks, integer=True)
-        classes = self._run.classes
-        order = np.argsort(np.max(classes, axis=1), kind="stable")[:n_tasks]
-        ranked = np.argsort(-classes[order], axis=1, kind="stable")[:, :2]
-        columns = {"task": self.tasks_[order], "votes": self._votes_of_tasks[order]}
-        for label, prefix in zip(ranked.T, ("", "next "), strict=False):
-            columns[f"{prefix}label"] = self.classes_[label]
-            columns[f"{prefix}probability"] = classes[order, label]
-        return columns
+        return frame_of(least_confident_columns(self, n), self._votes.library)
 
     def worker_table(self) -> Any:
         """Return the workers as a table.
 
         Returns
         -------
-        dict of arrays of shape (n_workers,)
-            Worker, votes, accuracy, its standard error and interval, the number of the family, 0 for none, the mean
-            weight that a vote carried, the probability to be at most one grade from the class if classes are three
-            numbers or more, and all entries of the confusion matrices.
-
-        See Also
-        --------
-        codiag.io.write_table : Write it to a file.
-        DawidSkene.label_table : The labels.
+        dict of arrays of shape (n_workers,), or a data frame if votes came as one
+            Worker, votes, accuracy, its standard error and interval, and all entries of the confusion matrices; of a
+            `Jury` also the number of the family, 0 for none, and the mean weight that a vote carried.
 
         Examples
         --------
@@ -238,75 +165,59 @@ class CrowdTables:
         >>> table["accuracy"].shape
         (7,)
         """
-        return self._framed(worker_columns(self))
-
-    def _worker_columns(self) -> dict[str, np.ndarray]:
-        check_is_fitted(self)
-        accuracy, errors, intervals = self._accuracy
-        columns = {"worker": self.workers_, "votes": self._votes_of_workers, "accuracy": accuracy}
-        columns |= {"standard_error": errors, LOW: intervals[:, 0], HIGH: intervals[:, 1]}
-        columns |= {"family": self._family + 1, "weight": self._dependence.weights}
-        confusions, shares = np.swapaxes(self.confusion_matrices_, 1, 2), self._run.model.shares
-        if may_be_ordered(self.classes_):
-            near = np.abs(np.subtract.outer(np.arange(shares.size), np.arange(shares.size))) <= 1
-            columns["within_one"] = np.einsum("wlc,lc,c->w", confusions, near, shares)
-        names = class_names(self.classes_)
-        return columns | {
-            f"p({given}|{true})": confusions[:, row, column]
-            for column, true in enumerate(names)
-            for row, given in enumerate(names)
-        }
-
-    def family_table(self) -> Any:
-        """Return the workers who think alike as a table, family by family.
-
-        Returns
-        -------
-        dict of arrays, or a data frame if votes came as one
-            The number of the family, from 1; the worker; the mean correlation with the others of the family, beyond
-            what the classes explain; and the mean weight that a vote of the worker carried.
-
-        See Also
-        --------
-        DawidSkene.worker_table : All workers.
-
-        Examples
-        --------
-        >>> from codiag.models import DawidSkene
-        >>> from codiag.synthetic import crowd_votes, worker_confusions
-        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
-        >>> DawidSkene(random_state=0).fit(crowd.votes).family_table()["worker"].size
-        0
-        """
-        check_is_fitted(self)
-        order = np.argsort(self._family, kind="stable")
-        order = order[self._family[order] >= 0]
-        alike = np.empty(order.size)
-        for number in np.unique(self._family[order]):
-            members = self._family[order] == number
-            matrix = self._dependence.pairs.among(order[members])
-            np.fill_diagonal(matrix, np.nan)
-            known = ~np.isnan(matrix)
-            alike[members] = np.sum(np.where(known, matrix, 0.0), axis=1) / np.maximum(known.sum(axis=1), 1)
-        columns = {"family": self._family[order] + 1, "worker": self.workers_[order], "alike": alike}
-        return self._framed(columns | {"weight": self._dependence.weights[order]})
+        return frame_of(worker_columns(self), self._votes.library)
 
 
 def label_columns(model: CrowdTables) -> dict[str, np.ndarray]:
-    """Return the columns of `CrowdTables.label_table` as arrays, with task and label by these names."""
-    return model._label_columns()
+    """Return the columns of `CrowdTables.label_table` as arrays."""
+    check_is_fitted(model)
+    places = np.argmax(model._classes, axis=1)
+    columns = {"task": model.tasks_, "label": model.classes_[places]}
+    columns["probability"] = model._classes[np.arange(places.size), places]
+    names = class_names(model.classes_)
+    return columns | {f"p({name})": column for name, column in zip(names, model._classes.T, strict=True)}
 
 
-def doubt_columns(model: CrowdTables, n_tasks: int | None = None) -> dict[str, np.ndarray]:
-    """Return the columns of `CrowdTables.doubt_table` as arrays, with task and label by these names."""
-    return model._doubt_columns(n_tasks)
+def least_confident_columns(model: CrowdTables, n: int | None = None) -> dict[str, np.ndarray]:
+    """Return the columns of `CrowdTables.least_confident` as arrays."""
+    check_is_fitted(model)
+    as_number("n", len(model.tasks_) if n is None else n, integer=True)
+    order = np.argsort(np.max(model._classes, axis=1), kind="stable")[:n]
+    ranked = np.argsort(-model._classes[order], axis=1, kind="stable")[:, :2]
+    columns = {"task": model.tasks_[order], "votes": model._votes.votes_of_tasks[order]}
+    for label, prefix in zip(ranked.T, ("", "next "), strict=False):
+        columns[f"{prefix}label"] = model.classes_[label]
+        columns[f"{prefix}probability"] = model._classes[order, label]
+    return columns
 
 
 def worker_columns(model: CrowdTables) -> dict[str, np.ndarray]:
-    """Return the columns of `CrowdTables.worker_table` as arrays, with worker by this name."""
-    return model._worker_columns()
+    """Return the columns of `CrowdTables.worker_table` as arrays."""
+    check_is_fitted(model)
+    names = class_names(model.classes_)
+    return model._workers | {
+        f"p({given}|{true})": model._confusions[:, row, column]
+        for column, true in enumerate(names)
+        for row, given in enumerate(names)
+    }
 
 
-def column_names(model: CrowdTables) -> tuple[str, ...]:
-    """Return what the columns task, worker and label are called in the user's table."""
-    return model._form[0]
+def keep_results(
+    model: Any, votes: Votes, classes: np.ndarray, confusions: np.ndarray, shares: np.ndarray, workers: dict[str, Any]
+) -> None:
+    """Set the attributes that all models of votes have.
+
+    `workers` has the columns accuracy, standard_error and both ends of the interval, and others of the table of
+    workers.
+    """
+    tables = Tables(votes)
+    model._votes, model._classes, model._confusions = votes, classes, confusions
+    model._workers = {"worker": votes.workers, "votes": votes.votes_of_workers, **workers}
+    model.tasks_, model.workers_, model.classes_ = votes.tasks, votes.workers, votes.classes
+    model.labels_ = tables.by_task(votes.classes[np.argmax(classes, axis=1)], "agg_label")
+    model.probas_ = tables.by_class(classes)
+    model.confusion_ = tables.confusions(confusions)
+    model.priors_ = tables.by_label(shares, "prior")
+    model.worker_accuracy_ = tables.by_worker(workers["accuracy"], "accuracy")
+    model.worker_accuracy_standard_errors_ = tables.by_worker(workers["standard_error"], "standard_error")
+    model.worker_accuracy_interval_ = tables.intervals(np.stack([workers[LOW], workers[HIGH]], axis=1))

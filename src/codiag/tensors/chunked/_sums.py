@@ -17,8 +17,7 @@ from dask.callbacks import Callback
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 
-from codiag._arrays import Array
-from codiag.parts import FAN_IN, pass_with
+from codiag._arrays import FAN_IN, Array, pass_with
 from codiag.tensors._sums import Shares, added, reads
 from codiag.tensors.chunked._tensor import OfChunk, check_real, entries_of_chunk
 

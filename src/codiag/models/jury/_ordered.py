@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from codiag.models.crowd._em import CrowdModel
-from codiag.models.crowd._family_model import Family, families_of
-from codiag.models.crowd._votes import Votes, views_of
+from codiag.models.crowd import Votes
+from codiag.models.jury._dependence import views_of
+from codiag.models.jury._family_model import Family, families_of
 
 QUALITY = np.linspace(-3.0, 3.0, 21)
 """Grid of the quality of tasks."""
@@ -30,15 +30,6 @@ SPREAD = 3.0
 """Standard deviation of thresholds and slopes in their prior, which keeps those of workers with few votes finite."""
 LEAST = 1e-9
 """Least probability of a vote."""
-
-
-def may_be_ordered(classes: np.ndarray) -> bool:
-    """Return whether classes are three numbers or more, which may be grades."""
-    try:
-        numbers = np.array([float(str(name)) for name in classes.tolist()])
-    except ValueError:
-        return False
-    return numbers.size > 2 and bool(np.all(np.diff(numbers) > 0))
 
 
 def _normal_weights(grid: np.ndarray) -> np.ndarray:
@@ -53,6 +44,7 @@ class OrderedModel(NamedTuple):
     slopes: np.ndarray
     errors: np.ndarray
     family: np.ndarray
+    known_cuts: np.ndarray | None = None
 
     def probabilities(self) -> np.ndarray:
         """Return the probability of every vote (workers, labels, qualities, errors)."""
@@ -60,9 +52,13 @@ class OrderedModel(NamedTuple):
         below = ndtr(self.thresholds[..., None, None] - seen[:, None])
         return np.maximum(np.diff(below, axis=1, prepend=0.0, append=1.0), LEAST)
 
-    def by_quality(self) -> np.ndarray:
+    def by_state(self) -> np.ndarray:
         """Return the probability of every vote, whatever the error of the family, (workers, labels, qualities)."""
         return self.probabilities() @ _normal_weights(ERROR)
+
+    def states(self, votes: Votes) -> np.ndarray:
+        """Return the probabilities of the qualities of items, (items, qualities)."""
+        return expect_ordered(votes, families_of(votes, self.family), self)[0]
 
     def cuts(self) -> tuple[np.ndarray, np.ndarray]:
         r"""Return the qualities that separate the classes, and their standard errors, (classes - 1,) each.
@@ -70,6 +66,8 @@ class OrderedModel(NamedTuple):
         They are medians over families of the medians over workers; the standard error of a median of normal variables
         is :math:`\sqrt{\pi / 2}` times that of the mean.
         """
+        if self.known_cuts is not None:
+            return self.known_cuts, np.zeros_like(self.known_cuts)
         able = self.slopes > 0
         view = views_of(self.family)[able]
         places = self.thresholds[able] / self.slopes[able, None]
@@ -79,33 +77,28 @@ class OrderedModel(NamedTuple):
         spread = np.std(views, axis=0, ddof=1) if len(views) > 1 else np.zeros(views.shape[1])
         return np.median(views, axis=0), np.sqrt(np.pi / 2 / len(views)) * spread
 
-    def classes(self, quality: np.ndarray, shift: np.ndarray | None = None) -> np.ndarray:
-        """Return probabilities of the classes (..., classes) from those of the qualities (..., qualities).
+    def drawn(self, rng: np.random.Generator) -> OrderedModel:
+        """Return the model with other cuts, drawn by their standard errors: few families tell where these are."""
+        cuts, errors = self.cuts()
+        return self._replace(known_cuts=np.maximum.accumulate(cuts + errors * rng.standard_normal(cuts.size)))
 
-        A quality stands for an interval of the grid, whose variance is added to those of the cuts. With `shift`, in
-        standard errors, the cuts are taken as known.
+    def classes(self, states: np.ndarray) -> np.ndarray:
+        """Return probabilities of the classes (items, classes) from those of the qualities (items, qualities).
+
+        A quality stands for an interval of the grid, whose variance is added to those of the cuts.
         """
         cuts, errors = self.cuts()
-        if shift is not None:
-            cuts, errors = np.maximum.accumulate(cuts + shift * errors), np.zeros_like(errors)
         deviation = np.sqrt(errors**2 + (QUALITY[1] - QUALITY[0]) ** 2 / 12)
         below = ndtr((cuts[:, None] - QUALITY) / deviation[:, None])
-        parts = np.diff(below, axis=0, prepend=0.0, append=1.0)
-        return quality @ (np.maximum(parts, 0) / np.sum(np.maximum(parts, 0), axis=0)).T
-
-    def workers(self) -> CrowdModel:
-        """Return the confusion matrices and class shares that follow."""
-        weights = _normal_weights(QUALITY)
-        shares = np.maximum(self.classes(weights), LEAST)
-        joint = self.classes(self.by_quality() * weights)  # workers, labels, classes
-        return CrowdModel((joint + LEAST) / np.sum(joint + LEAST, axis=1, keepdims=True), shares / shares.sum())
+        parts = np.maximum(np.diff(below, axis=0, prepend=0.0, append=1.0), 0)
+        return states @ (parts / np.sum(parts, axis=0)).T
 
 
 class OrderedRun(NamedTuple):
     """A model, the probabilities of the qualities of the tasks (tasks, qualities), the objective, and its history."""
 
     model: OrderedModel
-    quality: np.ndarray
+    states: np.ndarray
     log_likelihood: float
     history: list[float]
     converged: bool

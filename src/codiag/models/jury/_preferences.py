@@ -7,20 +7,20 @@ on a pair is what it prefers in all orders, and a tie otherwise.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from codiag.labels import sorted_names
-from codiag.models.crowd._forms import VOTE_COLUMNS, as_column, as_frame, find_columns, is_missing, of_one_length
+from codiag.models.crowd import as_column, as_frame, is_missing, named_columns, of_one_length
 
 PAIR_COLUMNS = {
-    "task": VOTE_COLUMNS["task"],
-    "worker": VOTE_COLUMNS["worker"],
-    "first": ("first", "model_a", "answer_a", "a"),
-    "second": ("second", "model_b", "answer_b", "b"),
-    "choice": ("choice", "winner", "preference", *VOTE_COLUMNS["label"]),
+    "task": ("task",),
+    "worker": ("judge", "worker"),
+    "first": ("first", "model_a"),
+    "second": ("second", "model_b"),
+    "choice": ("choice", "winner"),
 }
 """Names that the columns of preferences may have."""
 CHOICES = {"first": ("first", "a", "model_a"), "second": ("second", "b", "model_b"), "tie": ("tie",)}
@@ -104,26 +104,16 @@ def preference_votes(pairs: Any) -> Preferences:
 
 def _pair_columns(pairs: Any) -> dict[str, np.ndarray]:
     if isinstance(pairs, tuple) and len(pairs) == len(PAIR_COLUMNS):
-        return _named_columns(pairs)
-    table: Any = pairs if isinstance(pairs, Mapping) else as_frame(pairs)
-    names = [] if table is None else list(table if table is pairs else table.columns)
-    places = find_columns(names, PAIR_COLUMNS)
-    if places is None:
-        raise ValueError(
-            f"pairs must have the columns {wanted_pair_columns()}; got "
-            f"{', '.join(map(str, names)) or type(pairs).__name__}"
-        )
-    return _named_columns([table[names[place]] for place in places.values()])
-
-
-def _named_columns(columns: Iterable[Any]) -> dict[str, np.ndarray]:
-    name = "columns of pairs"
-    vectors = of_one_length([as_column(column, name) for column in columns], name)
+        vectors = of_one_length([as_column(column) for column in pairs])
+    else:
+        table: Any = pairs if isinstance(pairs, Mapping) else as_frame(pairs)
+        names = [] if table is None else list(table if table is pairs else table.columns)
+        vectors = named_columns(table, names, PAIR_COLUMNS, "pairs")
     try:
         for vector in vectors:
             set(vector.tolist())
     except TypeError as error:
-        raise TypeError(f"{name} must contain values that can be hashed; {error}") from error
+        raise TypeError(f"pairs must contain values that can be hashed; {error}") from error
     return dict(zip(PAIR_COLUMNS, vectors, strict=True))
 
 
@@ -135,11 +125,6 @@ def _refuse_missing(columns: Mapping[str, np.ndarray]) -> None:
                 f"pairs must be whole; {missing.size} of {column.size} have no {name}, the first is row {missing[0]}. "
                 "Leave them out"
             )
-
-
-def wanted_pair_columns() -> str:
-    """Return a list of the columns of preferences."""
-    return "task, judge, first (or model_a), second (or model_b) and choice (or winner)"
 
 
 def _choices(column: np.ndarray) -> tuple[np.ndarray, dict[Any, int]]:

@@ -1,0 +1,202 @@
+r"""The prior of the workers of a crowd, estimated from their votes (empirical Bayes).
+
+It is a distribution of workers. Given the true class c, a worker is right with a probability that has
+a Beta distribution of mean :math:`\sigma(\mathrm{logit}\, r + d_c)` and strength s. Skill r and strength s belong to
+the worker and are drawn from a grid, with frequencies that are estimated; the ease :math:`d_c` of a class is common to
+all workers. Wrong labels have a Dirichlet distribution of strength t around the wrong labels of all workers. The
+estimate for a worker with few votes is then close to that of the crowd, and for a worker with many votes it is close to
+the frequencies of these votes. Several kinds of workers are possible, such as experts and spammers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betaln, expit, gammaln, logit, logsumexp, softmax
+
+from codiag.models.crowd._em import Prior, Run, Start, counted, run_em
+from codiag.models.crowd._votes import Votes
+
+SKILLS = expit(np.linspace(-4.4, 4.4, 12))
+"""Grid of skills: probabilities from 0.012 to 0.988."""
+STRENGTHS = np.array([2.0, 10.0, 50.0])
+"""Grid of strengths, in votes: how closely the accuracies of a worker in different classes follow the skill."""
+SKILL, STRENGTH = (grid.ravel() for grid in np.meshgrid(SKILLS, STRENGTHS, indexing="ij"))
+"""Skill and strength of every kind of worker."""
+WEAKEST, STRONGEST = 0.2, 2000.0
+"""Bounds of the strength of wrong labels, in votes."""
+ADDED = np.where(SKILL > 0.5, 1.0, 0.01) / np.sum(np.where(SKILL > 0.5, 1.0, 0.01))
+"""Pseudo-counts of the kinds, one worker in all: 100 times more for skills above 1/2, as most workers are right."""
+LEAST_ADDED = 1e-3
+"""Votes that are added to every cell at least, so that no probability is zero."""
+KIND_STEPS = 50
+"""Steps of expectation maximization for the frequencies of the kinds (chosen by experience)."""
+PASSES = 4
+"""Number of times that the prior of workers is estimated (chosen by experience)."""
+
+
+class Outcomes(NamedTuple):
+    """Numbers of right and wrong votes of workers.
+
+    Attributes
+    ----------
+    right, wrong : arrays of shape (n_workers, n_columns)
+        Votes for the true class and for others, by true class; in one column if accuracy does not depend on the class.
+    cells : array of shape (n_workers, n_classes, n_classes) or None
+        All votes, given label by true class; None if wrong labels are uniform.
+    """
+
+    right: np.ndarray
+    wrong: np.ndarray
+    cells: np.ndarray | None
+
+    @classmethod
+    def of(cls, cells: np.ndarray, *, one_coin: bool) -> Outcomes:
+        """Return the outcomes of votes (workers, given, true)."""
+        right = np.einsum("wcc->wc", cells)
+        wrong = np.maximum(cells.sum(axis=1) - right, 0)
+        if one_coin:
+            return cls(right.sum(axis=1, keepdims=True), wrong.sum(axis=1, keepdims=True), None)
+        return cls(right, wrong, cells)
+
+
+class CrowdPrior(NamedTuple):
+    """The distribution of workers.
+
+    Attributes
+    ----------
+    frequencies : array of shape (n_kinds,)
+        The share of each kind among the workers.
+    ease : array of shape (n_columns,)
+        Amount that a class adds to the logit of a skill.
+    wrong : array of shape (n_classes, n_classes)
+        Distribution of wrong labels (given, true): columns of sum one, zero on the diagonal.
+    strength : float
+        Weight of `wrong` in the estimate of a single worker, in votes.
+    """
+
+    frequencies: np.ndarray
+    ease: np.ndarray
+    wrong: np.ndarray
+    strength: float
+
+    @property
+    def rates(self) -> np.ndarray:
+        """Probability that a worker of each kind is right, (n_kinds, n_columns)."""
+        return expit(logit(SKILL)[:, None] + self.ease)
+
+
+def run_with_estimated_prior(
+    votes: Votes, start: Start, prior: Prior, max_iter: int, tol: float
+) -> tuple[Run, Prior]:
+    """Alternate the estimate of the prior of workers and expectation maximization under it."""
+    for _ in range(PASSES):
+        cells = counted(votes, start.classes)
+        workers = estimate_prior(cells, one_coin=prior.one_coin)
+        prior = prior._replace(cells=added_votes(cells, workers), tasks=1.0)
+        run = run_em(votes, start, prior, max_iter, tol)
+        start = start if max_iter == 0 else Start(run.classes)
+    return run, prior
+
+
+def estimate_prior(cells: np.ndarray, *, one_coin: bool) -> CrowdPrior:
+    """Return a prior with large marginal likelihood of the votes (workers, given, true), after a few steps.
+
+    Frequencies of kinds are estimated by expectation maximization. Ease and strength are proposed from the votes of all
+    workers together, and accepted if the likelihood rises.
+    """
+    outcomes, k = Outcomes.of(cells, one_coin=one_coin), cells.shape[1]
+    frequencies = np.full(SKILL.size, 1 / SKILL.size)
+    prior = CrowdPrior(frequencies, np.zeros(1 if one_coin else k), _wrong_labels(cells.sum(axis=0)), 2.0)
+    if outcomes.cells is not None:
+        ease = np.log(outcomes.right.sum(axis=0) + 1) - np.log(outcomes.wrong.sum(axis=0) + 1)
+        priors = prior, prior._replace(ease=ease - ease.mean())
+        prior = max(priors, key=lambda each: np.sum(logsumexp(kind_scores(outcomes, each), axis=1)))
+        prior = prior._replace(strength=_climb(lambda strength: _wrong_evidence(cells, prior.wrong, strength), 2.0))
+    return prior._replace(frequencies=_frequencies(kind_scores(outcomes, prior)))
+
+
+def _frequencies(scores: np.ndarray) -> np.ndarray:
+    """Return the shares of the kinds among workers, from log-probabilities of their votes (workers, kinds)."""
+    frequencies = np.full(SKILL.size, 1 / SKILL.size)
+    for _ in range(KIND_STEPS):
+        expected = softmax(scores + np.log(frequencies), axis=1).sum(axis=0) + ADDED
+        frequencies = expected / expected.sum()
+    return frequencies
+
+
+def accuracy_deviations(right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    """Return standard deviations of the accuracies of workers, from numbers of right and wrong votes (workers,).
+
+    Accuracies have a mixture of Beta distributions, one for each kind.
+    """
+    outcomes = Outcomes(right[:, None], wrong[:, None], None)
+    scores = kind_scores(outcomes, CrowdPrior(np.empty(0), np.zeros(1), np.empty((0, 0)), 0.0))
+    kinds = softmax(scores + np.log(_frequencies(scores)), axis=1)
+    total = STRENGTH + outcomes.right + outcomes.wrong
+    mean = (STRENGTH * SKILL + outcomes.right) / total
+    square = mean * (mean * total + 1) / (total + 1)
+    return np.sqrt(np.maximum(np.sum(kinds * square, axis=1) - np.sum(kinds * mean, axis=1) ** 2, 0))
+
+
+def added_votes(cells: np.ndarray, prior: CrowdPrior) -> np.ndarray:
+    """Return pseudo-counts (workers, given, true) for which ``cells`` plus these have the posterior means as shares.
+
+    Posterior means are over the kinds of a worker, given the votes, and over wrong labels. The number of pseudo-counts
+    is the posterior mean of the strength.
+    """
+    k, same = prior.wrong.shape[0], np.eye(prior.wrong.shape[0], dtype=bool)
+    outcomes = Outcomes.of(cells, one_coin=prior.ease.size < k)
+    kinds = softmax(kind_scores(outcomes, prior) + np.log(prior.frequencies), axis=1)
+    totals = outcomes.right + outcomes.wrong
+    mean = np.empty_like(totals)
+    for c in range(mean.shape[1]):
+        first = STRENGTH * prior.rates[:, c] + outcomes.right[:, c, None]
+        mean[:, c] = np.sum(kinds * first / (STRENGTH + totals[:, c, None]), axis=1)
+    strength = (kinds @ STRENGTH)[:, None]
+    right, wrong = mean * (strength + totals), (1 - mean) * (strength + totals)
+    if outcomes.cells is None:
+        right, wrong = (np.maximum(part, LEAST_ADDED) / k for part in (right - outcomes.right, wrong - outcomes.wrong))
+        return np.where(same, right[:, None], wrong[:, None] / max(k - 1, 1))
+    pattern = (prior.strength * prior.wrong + np.where(same, 0.0, cells)) / (prior.strength + outcomes.wrong[:, None])
+    return np.maximum(np.where(same, right[:, None], wrong[:, None] * pattern) - cells, LEAST_ADDED)
+
+
+def kind_scores(outcomes: Outcomes, prior: CrowdPrior) -> np.ndarray:
+    """Return the log-probability of the numbers of right and wrong votes (n_workers, n_kinds), for each kind."""
+    right, wrong = outcomes.right, outcomes.wrong
+    first, second = STRENGTH[:, None] * prior.rates, STRENGTH[:, None] * (1 - prior.rates)
+    scores = np.zeros((right.shape[0], SKILL.size))
+    both = np.zeros((right.shape[0], STRENGTHS.size))
+    for c in range(right.shape[1]):
+        scores += gammaln(first[:, c] + right[:, c, None])
+        scores += gammaln(second[:, c] + wrong[:, c, None])
+        both += gammaln(STRENGTHS + (right[:, c, None] + wrong[:, c, None]))
+    return scores - np.tile(both, SKILLS.size) - betaln(first, second).sum(axis=1)
+
+
+def _climb(score: Callable[[float], float], value: float) -> float:
+    """Return the value, doubled or halved for as long as its score rises and it is within bounds."""
+    best = score(value)
+    for factor in (2.0, 0.5):
+        while WEAKEST < value * factor < STRONGEST and (other := score(value * factor)) > best:
+            value, best = value * factor, other
+    return value
+
+
+def _wrong_labels(cells: np.ndarray) -> np.ndarray:
+    """Return the distribution of wrong labels (given, true), after one pseudo-count is spread over every column."""
+    k = cells.shape[0]
+    cells = np.where(np.eye(k, dtype=bool), 0.0, cells + 1 / max(k - 1, 1))
+    return cells / np.maximum(cells.sum(axis=0), 1e-300)
+
+
+def _wrong_evidence(cells: np.ndarray, wrong: np.ndarray, strength: float) -> float:
+    """Return the log-probability of the wrong labels, given which votes are wrong."""
+    off = ~np.eye(cells.shape[1], dtype=bool)
+    counts, alpha = cells[:, off], (strength * wrong)[off]
+    totals = np.maximum(cells.sum(axis=1) - np.einsum("wcc->wc", cells), 0)
+    evidence = np.sum(gammaln(alpha + counts)) - counts.shape[0] * np.sum(gammaln(alpha))
+    return float(evidence + totals.size * gammaln(strength) - np.sum(gammaln(strength + totals)))

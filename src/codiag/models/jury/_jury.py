@@ -1,0 +1,325 @@
+"""Labels from judges who depend on each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import softmax
+
+from codiag._checks import as_flag, as_generator, as_number
+from codiag.models.crowd import (
+    HIGH,
+    LOW,
+    Tables,
+    VoteModel,
+    Votes,
+    added_votes,
+    beta_intervals,
+    counted,
+    estimate_prior,
+    frame_of,
+    keep_results,
+    not_converged,
+    one_coin,
+    vote_warnings,
+)
+from codiag.models.jury._dependence import Dependence, find_copies, measure_dependence, residual_correlations
+from codiag.models.jury._families import MAX_ITER, as_families, family_shares, find_families, sample_tasks
+from codiag.models.jury._family_model import FamilyRun, run_families
+from codiag.models.jury._ordered import OrderedRun, run_ordered
+
+FEWEST_VIEWS = 3
+"""Different voices, which are families and judges alone, or effective votes, below which nothing shows who is right."""
+HALVES = 8
+"""Random halves of the items, to which the model is fitted again for standard errors."""
+NORMAL = 1.645
+"""Standard errors on either side of an interval of 90 %."""
+
+
+class Jury(VoteModel):
+    r"""Labels from judges who think alike: families of judges, items that are hard for all, and grades.
+
+    A judge gives labels by a confusion matrix, as in `DawidSkene`. The judges of a family share a second answer to
+    every item, which each follows with a probability of its own, so that their mistakes are the same mistakes and
+    their votes count as one view of the item. Items differ in difficulty: on a hard one all judges guess more often.
+    Votes are then correlated although judges are independent, and judges are called a family only if their votes
+    agree more than class and difficulty of the items explain. Different families are independent given these two.
+
+    *Needs* three different voices: families, and judges who stand alone; with fewer, labels are those of the majority,
+    with a warning. *Costs*, for n votes on t items, k classes and f families, :math:`O(n k + t f k^2)` for each step of
+    expectation maximization, and some thirty fits to at most 1000 items if families are sought. *Guarantees* an
+    objective that never decreases. *Fails* if all judges are wrong in the same way: votes alone do not show it, but
+    known classes do.
+
+    Parameters
+    ----------
+    families : "auto", None, mapping or sequence of length n_workers
+        Judges who think alike, such as versions of one language model: found from the votes, none, or given. A mapping
+        has the name of the family of every judge, a sequence has these in sorted order of the judges; None for a judge
+        without one.
+    ordered : bool
+        Whether classes are grades, in sorted order, that judges give by thresholds on a quality of the item, which
+        they see with errors of their own and of their family.
+    one_coin : bool
+        Whether a judge is right with the same probability in all classes, and wrong labels are uniform.
+    max_iter : int
+        Largest number of steps of expectation maximization. They end earlier once the objective rises by less than
+        `tol` per vote; otherwise there is a warning.
+    tol : float
+        See `max_iter`.
+    missing : object
+        Marker of a cell without a vote in a matrix of items and judges, besides NaN and None.
+    random_state : int or numpy.random.Generator, optional
+        Seed of the items that are sampled to find families, and of the halves of the items for standard errors.
+
+    Attributes
+    ----------
+    labels_, probas_, priors_, confusion_ : as of `DawidSkene`
+        Labels, probabilities of the classes, their shares, and confusion matrices (worker, given, true).
+    worker_accuracy_, worker_accuracy_standard_errors_, worker_accuracy_interval_ : as of `DawidSkene`
+        How often each judge is right; errors come from fits to halves of the items.
+    families_ : list of arrays
+        The judges of each family of two or more.
+    copies_ : list of pairs
+        Judges who gave the same labels to all items they share, and to too many for chance.
+    dependence_ : array of shape (n_workers, n_workers)
+        Correlation of the votes of two judges beyond class and difficulty; NaN if they share too few items.
+    effective_votes_ : float
+        Number of independent votes on an item that the votes are worth, in the mean over items.
+    effective_votes_interval_ : array of shape (2,)
+        Lower and upper end of an interval that contains it with probability 0.9.
+    reason_ : str or None
+        Why labels are those of the majority, if they are.
+    loss_history_ : list of float
+        The objective after each step, per vote.
+    converged_ : bool
+        Whether the objective rose by less than `tol` in the last step.
+    tasks_, workers_, classes_ : arrays
+        The names, in the order of the arrays above.
+
+    See Also
+    --------
+    DawidSkene : The model of independent workers.
+    codiag.io.preference_votes : Choices between two answers as votes.
+    codiag.plotting.dependence : The figure of judges who think alike.
+
+    Examples
+    --------
+    >>> from codiag.models import Jury
+    >>> from codiag.synthetic import jury_votes
+    >>> votes = jury_votes(500, [4, 1, 1, 1, 1], 3, shared=0.8, seed=0)     # one family of four, four judges alone
+    >>> jury = Jury(random_state=0).fit(votes.votes)
+    >>> [family.tolist() for family in jury.families_]
+    [[0, 1, 2, 3]]
+    """
+
+    integers: ClassVar[Mapping[str, int]] = {"max_iter": 1}
+
+    def __init__(
+        self,
+        *,
+        families: str | Mapping[Any, Any] | Sequence[Any] | None = "auto",
+        ordered: bool = False,
+        one_coin: bool = False,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        missing: Any = -1,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.families = families
+        self.ordered = ordered
+        self.one_coin = one_coin
+        self.max_iter = max_iter
+        self.tol = tol
+        self.missing = missing
+        self.random_state = random_state
+
+    def check_parameters(self) -> None:
+        """Raise unless parameters are what they must be.
+
+        Examples
+        --------
+        >>> from codiag.models import Jury
+        >>> Jury(ordered=True).check_parameters()
+        """
+        super().check_parameters()
+        as_number("max_iter", self.max_iter, integer=True)
+        as_number("tol", self.tol, zero=True)
+        as_flag("ordered", self.ordered)
+        as_flag("one_coin", self.one_coin)
+        if isinstance(self.families, str) and self.families != "auto":
+            raise ValueError(f"families must be 'auto', None, or give the family of every judge; got {self.families!r}")
+
+    def learn(self, data: Any, y: Any = None) -> tuple[Warning, ...]:
+        """Do the work of `fit` without issuing warnings, and return them.
+
+        Parameters
+        ----------
+        data, y : as X and y of `fit`
+            Votes and known classes.
+
+        Returns
+        -------
+        tuple of Warning
+            The warnings of `fit`.
+        """
+        votes = self._read(data, y)
+        rng = as_generator(self.random_state, "random_state")
+        copies = find_copies(votes)
+        family = self._family(votes, copies, rng)
+        run = self._run(votes, family, rng)
+        self._model = run.model
+        dependence = self._dependence(votes, run, family, rng)
+        self.effective_votes_ = dependence.votes
+        self.reason_ = _reason(votes, family, dependence)
+        classes = self._classes_of(votes)
+        cells = counted(votes, classes)
+        cells += added_votes(cells, estimate_prior(cells, one_coin=self.one_coin))
+        confusions = one_coin(cells) if self.one_coin else cells / cells.sum(axis=1, keepdims=True)
+        shares = classes.mean(axis=0)
+        accuracy = np.einsum("wcc,c->w", confusions, shares)
+        errors, effective_error = self._errors(votes, run, family, rng)
+        low, high = beta_intervals(accuracy, errors).T
+        columns = {"accuracy": accuracy, "standard_error": errors, LOW: low, HIGH: high}
+        columns |= {"family": family + 1, "weight": dependence.weights}
+        keep_results(self, votes, classes, confusions, shares, columns)
+        self._family_numbers, self._pairs = family, dependence.pairs
+        self.families_ = [votes.workers[family == number] for number in range(family.max(initial=-1) + 1)]
+        self.copies_ = [tuple(votes.workers[list(pair)].tolist()) for pair in copies]
+        self.dependence_ = Tables(votes).by_worker_pair(dependence_among(self, np.arange(family.size)))
+        ends = dependence.votes + NORMAL * effective_error * np.array([-1, 1])
+        self.effective_votes_interval_ = np.clip(ends, 0, votes.label.size / votes.tasks.size)
+        self.loss_history_, self.converged_ = run.history, run.converged
+        return tuple(self._warnings(votes))
+
+    def family_table(self) -> Any:
+        """Return the judges who think alike as a table, family by family.
+
+        Returns
+        -------
+        dict of arrays, or a data frame if votes came as one
+            The number of the family, from 1; the judge; the mean correlation with the others of the family; and the
+            mean weight that a vote of the judge carried.
+
+        Examples
+        --------
+        >>> from codiag.models import Jury
+        >>> from codiag.synthetic import jury_votes
+        >>> votes = jury_votes(500, [4, 1, 1, 1, 1], 3, shared=0.8, seed=0)
+        >>> Jury(random_state=0).fit(votes.votes).family_table()["worker"].tolist()
+        [0, 1, 2, 3]
+        """
+        order = np.argsort(self._family_numbers, kind="stable")
+        order = order[self._family_numbers[order] >= 0]
+        alike = np.empty(order.size)
+        for number in np.unique(self._family_numbers[order]):
+            members = self._family_numbers[order] == number
+            matrix = dependence_among(self, order[members])
+            np.fill_diagonal(matrix, np.nan)
+            known = ~np.isnan(matrix)
+            alike[members] = np.sum(np.where(known, matrix, 0.0), axis=1) / np.maximum(known.sum(axis=1), 1)
+        columns = {"family": self._family_numbers[order] + 1, "worker": self.workers_[order], "alike": alike}
+        return frame_of(columns | {"weight": self._workers["weight"][order]}, self._votes.library)
+
+    def _family(self, votes: Votes, copies: list[tuple[int, int]], rng: np.random.Generator) -> np.ndarray:
+        if self.families is None:
+            return np.full(votes.workers.size, -1)
+        if not isinstance(self.families, str):
+            return as_families(self.families, votes.workers)
+        return find_families(votes, copies, rng)
+
+    def _run(self, votes: Votes, family: np.ndarray, rng: np.random.Generator) -> FamilyRun | OrderedRun:
+        if not self.ordered:
+            start = family_shares(votes, family)
+            return run_families(votes, family, start, self.max_iter, self.tol, coin=self.one_coin)
+        sample, model = sample_tasks(votes, rng), None
+        if sample is not votes:  # a step costs much, so that the first ones are for a sample
+            model = run_ordered(sample, family, self.max_iter, self.tol).model
+        return run_ordered(votes, family, self.max_iter, self.tol, model)
+
+    def _dependence(
+        self, votes: Votes, run: FamilyRun | OrderedRun, family: np.ndarray, rng: np.random.Generator
+    ) -> Dependence:
+        pairs = residual_correlations(votes, run.model.by_state(), run.states, rng)
+        return measure_dependence(votes, pairs, family)
+
+    def _classes_of(self, votes: Votes) -> np.ndarray:
+        if self.reason_ is not None:
+            return _majority(votes, self.effective_votes_)
+        return votes.with_known(self._model.classes(self._model.states(votes)))
+
+    def _errors(
+        self, votes: Votes, run: FamilyRun | OrderedRun, family: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, float]:
+        """Return standard errors of the accuracies of judges and of effective votes, by refitting to halves of items.
+
+        The mean square of the deviations from the fit to all items is the variance of that fit. The labels of all items
+        by the refitted models show what these contribute; the votes of a judge are a sample as well.
+        """
+        classes, halves = self._classes_of(votes), []
+        center = np.append(_mean_right(votes, classes), self.effective_votes_)
+        for _ in range(HALVES):
+            chosen = rng.permutation(votes.tasks.size) < (votes.tasks.size + 1) // 2
+            some = votes.of_tasks(chosen)
+            if isinstance(run, OrderedRun):
+                again: FamilyRun | OrderedRun = run_ordered(some, family, MAX_ITER, self.tol, run.model)
+            else:
+                again = run_families(some, family, classes[chosen], MAX_ITER, self.tol, coin=self.one_coin)
+            found = classes
+            if self.reason_ is None:
+                found = votes.with_known(again.model.drawn(rng).classes(again.model.states(votes)))
+            halves.append([*_mean_right(votes, found), self._dependence(some, again, family, rng).votes])
+        squares = np.mean((np.array(halves) - center) ** 2, axis=0)
+        right, n = center[:-1], votes.votes_of_workers
+        sampling = (right * n + 1) * ((1 - right) * n + 1) / (n + 2) ** 2 / (n + 3)  # of a Beta distribution
+        return np.sqrt(squares[:-1] + sampling), float(np.sqrt(squares[-1]))
+
+    def _warnings(self, votes: Votes) -> Iterator[Warning]:
+        yield from vote_warnings(votes)
+        if self.tol > 0 and not self.converged_:
+            yield not_converged(self.max_iter, self.tol)
+        if self.reason_ is not None:
+            yield UserWarning(
+                f"{self.reason_}: labels are those of the majority. Votes of judges of another kind, or known classes "
+                "of some items (y), would help"
+            )
+
+
+def dependence_among(model: Jury, workers: np.ndarray) -> np.ndarray:
+    """Return ``dependence_`` of some judges, by their indices, as an array, also if votes came as a data frame."""
+    return model._pairs.among(workers)
+
+
+def _mean_right(votes: Votes, classes: np.ndarray) -> np.ndarray:
+    """Return the mean probability of the labels that each judge gave, (workers,)."""
+    right = np.bincount(votes.worker, classes[votes.task, votes.label], votes.workers.size)
+    return right / np.maximum(votes.votes_of_workers, 1)
+
+
+def _reason(votes: Votes, family: np.ndarray, dependence: Dependence) -> str | None:
+    """Return why labels must be those of the majority: of two views of an item either may be right."""
+    n_families = int(family.max(initial=-1)) + 1
+    n_views = n_families + int(np.sum(family < 0))
+    if n_families == 0 or max(n_views, dependence.votes) >= FEWEST_VIEWS or votes.gold is not None:
+        return None
+    views = f"form {n_views} families" if n_views > 1 else "think as one"
+    return (
+        f"the {votes.workers.size} judges {views} and are worth {dependence.votes:.1f} independent votes on an item, "
+        "too few to tell who is right"
+    )
+
+
+def _majority(votes: Votes, effective: float) -> np.ndarray:
+    """Return probabilities of classes by the shares of the votes, as if an item had so many independent ones.
+
+    Judges who are right with probability a, and otherwise give each other label as often, agree with probability
+    :math:`p = a^2 + (1 - a)^2 / (k - 1)`.
+    """
+    counts, k = votes.labels_of_tasks, votes.classes.size
+    sizes = counts.sum(axis=1)
+    agreement = float(np.sum(counts * (counts - 1)) / max(np.sum(sizes * (sizes - 1)), 1))
+    accuracy = min((1 + np.sqrt((k - 1) * max(k * agreement - 1, 0))) / k, 0.99)
+    evidence = effective * float(np.log(accuracy * (k - 1) / (1 - accuracy)))
+    return votes.with_known(softmax(evidence * counts / np.maximum(sizes, 1)[:, None], axis=1))
