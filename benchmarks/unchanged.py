@@ -24,7 +24,7 @@ import codiag
 from codiag import models, synthetic
 
 Case = tuple[str, Callable[[], Any], Any]  # a name, what is timed, the truth
-METHODS = {"orthogonal": ("auto", "ojd0", "ojd1", "tpm", "sd2"), "nonorthogonal": ("auto", "nojd1", "nls", "als")}
+METHODS = {"orthogonal": ("auto", "ojd0", "ojd1", "tpm"), "nonorthogonal": ("auto", "nojd1", "nls", "als")}
 
 
 def tensor_cases(seed: int) -> Iterator[Case]:

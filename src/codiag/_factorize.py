@@ -51,7 +51,7 @@ def factorize(
         ``Gaussian(covariance="modes")`` estimates variances of the noise along each mode.
     method : Method or str, optional
         A configured object of `codiag.methods`, or the name of one: "ojd0", "ojd1", "nojd0", "nojd1", "als", "nls",
-        "tpm", "lathauwer", "sd2", "givens". By default `codiag.methods.Auto`: joint diagonalization, then least
+        "tpm". By default `codiag.methods.Auto`: joint diagonalization, then least
         squares.
     symmetric : bool or tuple of int, optional
         Whether all modes share one factor, or which of them do: (0, 1) for a stack of covariances or of similarities

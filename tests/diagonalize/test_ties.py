@@ -61,7 +61,7 @@ def test_no_worse_than_the_best_of_three_random_starts(kind, rank):
         assert fit.relative_error <= best_of(tensor, rank, 3, seed) + 1e-3, seed
 
 
-@pytest.mark.parametrize("method", ["nojd1", "ojd1", "tpm", "sd2", "lathauwer", "als", "nls"])
+@pytest.mark.parametrize("method", ["nojd1", "ojd1", "tpm", "als", "nls"])
 def test_rank_one_of_equal_spikes_by_every_method(method):
     assert codiag.factorize(spikes((3, 4, 5), 3), 1, method=method, seed=0).relative_error < 0.82
 

@@ -14,7 +14,7 @@ from codiag.methods._als import ALS
 from codiag.methods._joint import NOJD, OJD
 from codiag.methods._method import Method, check_monitor, is_method
 from codiag.methods._nls import NLS
-from codiag.methods.comparison import SD2, TPM, Givens, Lathauwer
+from codiag.methods._tpm import TPM
 from codiag.problem import Estimate, Problem
 from codiag.search import Monitor, Search
 from codiag.starts import Start
@@ -144,9 +144,6 @@ METHODS: dict[str, Method] = {
     "tpm": TPM(),
     "als": ALS(),
     "nls": NLS(),
-    "lathauwer": Lathauwer(),
-    "sd2": SD2(),
-    "givens": Givens(),
 }
 """Methods by name."""
 
