@@ -54,7 +54,6 @@ SMALL: Sequence[Grid] = (
         {"size": [50], "noise": [0.01]},
         ["auto", "ojd0", "ojd1", "tpm, one restart", "tpm"],
         10,
-        True,
     ),
     Grid(
         "nonorthogonal",
@@ -64,7 +63,6 @@ SMALL: Sequence[Grid] = (
         {"size": [20], "noise": [1e-3]},
         ["auto", "nojd0", "nojd1", "nls", "als", *PEERS],
         10,
-        True,
     ),
 )
 

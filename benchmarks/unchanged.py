@@ -39,7 +39,11 @@ def tensor_cases(seed: int) -> Iterator[Case]:
     problems["nonorthogonal"] = synthetic.nonorthogonal_model(15, 15, noise=1e-3, seed=seed)
     for name, problem in problems.items():
         for method in METHODS.get(name, (None,)):
-            options: dict[str, Any] = {"method": method, "symmetric": True if method else None, "seed": seed + 100}
+            options: dict[str, Any] = {
+                "method": method,
+                "symmetric": problem.factors[0] is problem.factors[1],
+                "seed": seed + 100,
+            }
             work = partial(codiag.factorize, problem.tensor, problem.weights.size, **options)
             yield f"{name}, {method}" if method else name, work, problem
     coords, entries = np.indices((20, 30, 40)).reshape(3, -1), problems["shape"].tensor.ravel()

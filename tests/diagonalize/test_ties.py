@@ -77,8 +77,8 @@ def test_a_symmetric_tensor_that_vanishes_along_its_singular_vectors():
     tensor = np.zeros((3, 3, 3))
     for turn in permutations(range(3)):
         tensor[turn] = 1
-    assert float(best_rank_one(DenseTensor(tensor)).weights[0]) == pytest.approx(6 / 3**1.5)
-    fit = codiag.factorize(tensor, 1, seed=0)
+    assert float(best_rank_one(DenseTensor(tensor, symmetric=True)).weights[0]) == pytest.approx(6 / 3**1.5)
+    fit = codiag.factorize(tensor, 1, symmetric=True, seed=0)
     assert fit.relative_error == pytest.approx(np.sqrt(1 - (6 / 3**1.5) ** 2 / 6))
 
 

@@ -95,7 +95,7 @@ def test_givens_refuses_a_range_with_more_directions_than_components():
 
 def test_givens_needs_room():
     with pytest.raises(ValueError, match="rank must be at most 3"):
-        codiag.factorize(noisy_tensor((3, 3, 3), 2, seed=0).tensor, 4, method=Givens(), symmetric=True)
+        codiag.factorize(noisy_tensor((3, 3, 3), 2, symmetric=True, seed=0).tensor, 4, method=Givens(), symmetric=True)
 
 
 @pytest.mark.parametrize("diagonalizer", [Jacobi(), TwoSided()], ids=["orthogonal", "two-sided"])

@@ -33,7 +33,7 @@ ANY_SHAPE = pytest.mark.parametrize(("shape", "rank", "symmetric"), SHAPES, ids=
 def test_noiseless_components_are_found(name, shape, rank, symmetric):
     case = METHODS[name]
     problem = case.problem(shape, rank, symmetric=symmetric)
-    fit = codiag.factorize(problem.tensor, rank, method=case.method, seed=0)
+    fit = codiag.factorize(problem.tensor, rank, method=case.method, symmetric=symmetric, seed=0)
     assert fit.converged
     # Alternating sweeps stop when the error no longer falls, some way before the factors stop moving.
     assert_same_factors(fit, problem, 1e-4 if name.startswith("als") else 1e-7)
@@ -47,7 +47,7 @@ def test_convention(name, symmetric):
     """Unit columns, weights by size and positive, one array for all modes if symmetric, stages, the error it leaves."""
     case = METHODS[name]
     problem = case.problem((7, 7, 7), 4, symmetric=symmetric, noise=0.01)
-    fit = codiag.factorize(problem.tensor, 4, method=case.method, seed=0)
+    fit = codiag.factorize(problem.tensor, 4, method=case.method, symmetric=symmetric, seed=0)
     for factor in fit.factors:
         assert_unit_columns(factor, 1e-12)
     assert np.all(np.diff(fit.weights) <= 0)

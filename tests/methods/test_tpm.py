@@ -30,7 +30,7 @@ class TestPowerMethod:
     def test_whitening_helps_the_power_method(self):
         factor, weights = unit_factor(10, 6, 3), np.linspace(1, 2, 6)
         tensor = FactoredTensor(weights, [factor] * 3).to_dense()
-        problem = codiag.Problem(tensor, 6, second_moment=(factor * weights) @ factor.T)
+        problem = codiag.Problem(tensor, 6, symmetric=True, second_moment=(factor * weights) @ factor.T)
         assert_same_factors(codiag.factorize(problem, method=TPM(), seed=0), [factor] * 3, 1e-6)
 
     def test_what_is_refused(self):
