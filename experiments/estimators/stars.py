@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from codiag.methods import OJD, TPM
-from codiag.models.communities import as_network, scaled_stars
 from codiag.models.base import leading_range, on_simplex_rows, view_moments
+from codiag.models.communities import as_network, scaled_stars
 from codiag.problem import Log
 from codiag.tensors import FactoredTensor, Tensor, symmetrize
 from experiments.fitting import silent_fit

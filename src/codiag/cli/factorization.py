@@ -63,9 +63,7 @@ def factorize(
     rank: reading.RankOrAuto,
     method: Annotated[
         str | None,
-        typer.Option(
-            "--method", help="ojd0, ojd1, nojd0, nojd1, nls, als, tpm, lathauwer, sd2, givens; by default, the best."
-        ),
+        typer.Option("--method", help="ojd0, ojd1, nojd0, nojd1, nls, als, tpm; by default, the best."),
     ] = None,
     symmetric: reading.Symmetric = None,
     nonnegative: reading.Nonnegative = False,

@@ -155,7 +155,7 @@ class TensorOptions:
             rank,
             constraints=constraints,
             observed=observed,
-            symmetric=self.symmetric,
+            symmetric=bool(self.symmetric),
             labels=loaded.labels,
             loss=self.loss or ("poisson" if self.counts else None),
         )
