@@ -20,7 +20,6 @@ import codiag
 from benchmarks.growth import fill, peak_memory
 from benchmarks.measure import publish, table
 from benchmarks.sparse_scale import components
-from codiag.models import HiddenMarkov, LatentDirichlet, SingleTopic, SphericalGaussianMixture
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import SMALL_SIZE, SparseTensor, symmetrize
 
@@ -111,7 +110,7 @@ def symmetric_cube() -> np.ndarray:
 CASES: dict[str, tuple[Callable[[Path], Any], dict[str, Any]]] = {
     "array in memory": (lambda _: cube(), {}),
     "array, float32": (lambda _: cube().astype(np.float32), {}),
-    "array, symmetric": (lambda _: symmetric_cube(), {}),
+    "array, symmetric": (lambda _: symmetric_cube(), {"symmetric": True}),
     "array of order four, 40^4": (lambda _: noisy_tensor((40,) * 4, RANK, noise=0.01, seed=0).tensor, {}),
     "array, 20,000 x 30 x 30": (lambda _: noisy_tensor((20_000, 30, 30), RANK, noise=0.01, seed=0).tensor, {}),
     "array, noise of 30 % of the norm": (lambda _: cube(0.3), {}),
@@ -125,38 +124,6 @@ CASES: dict[str, tuple[Callable[[Path], Any], dict[str, Any]]] = {
     "dask array, 30 % missing": (lambda _: chunks(with_holes()), {}),
     "sparse, a tenth observed": (lambda _: observed(), {}),
 }
-
-
-class Reader:
-    """Parts that can be read again, and how often they were."""
-
-    def __init__(self, data: np.ndarray) -> None:
-        self.parts, self.n_reads = np.array_split(data, 6), 0
-
-    def __call__(self) -> Iterator[np.ndarray]:
-        self.n_reads += 1
-        return iter(self.parts)
-
-
-def of_models() -> list[tuple[object, ...]]:
-    """Return how often models read data in parts, by default and without steps after the moments."""
-    rng = np.random.default_rng(0)
-    topics, means = rng.dirichlet(np.full(200, 0.1), 5), 3 * rng.standard_normal((5, 10))
-    mixed, single = rng.dirichlet(np.full(5, 0.2), 3000) @ topics, topics[rng.integers(0, 5, 3000)]
-    samples = means[rng.integers(0, 5, 5000)] + rng.standard_normal((5000, 10))
-    cases: dict[str, tuple[type[Any], np.ndarray]] = {
-        "LatentDirichlet, 200 words": (LatentDirichlet, rng.multinomial(80, mixed)),
-        "SingleTopic, 200 words": (SingleTopic, rng.multinomial(80, single)),
-        "SphericalGaussianMixture": (SphericalGaussianMixture, samples),
-        "HiddenMarkov": (HiddenMarkov, rng.integers(0, 6, 6000)),
-    }
-    rows: list[tuple[object, ...]] = []
-    for name, (model, data) in cases.items():
-        readers = Reader(data), Reader(data)
-        model(5, random_state=0).fit(readers[0])
-        model(5, random_state=0, max_iter=0).fit(readers[1])
-        rows.append((name, *(reader.n_reads for reader in readers)))
-    return rows
 
 
 def report() -> str:
@@ -176,8 +143,6 @@ def report() -> str:
         f"of {CHUNK}^3 on threads. Memory: the most that the process has grown by during the fit. 'in memory': the "
         "entries that were observed are copied once, and worked on from there.\n\n"
         + table(("data", "reads", "MB beyond the data", "relative error", "converged"), rows)
-        + "\n\nReads of data in six parts by models with five components:\n\n"
-        + table(("model", "reads", "with max_iter=0"), of_models())
     )
 
 

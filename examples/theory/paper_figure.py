@@ -52,7 +52,7 @@ cases = {
     "Random factors": (
         draw_random,
         np.geomspace(1e-5, 1e-3, 4),
-        {"Lathauwer": "lathauwer", "NOJD0": "nojd0", "NOJD1": "nojd1", "least squares": "auto"},
+        {"NOJD0": "nojd0", "NOJD1": "nojd1", "least squares": "auto"},
     ),
 }
 n_trials = 3

@@ -24,7 +24,7 @@ def factorize(
     *,
     loss: Loss | str | None = None,
     method: Method | str | None = None,
-    symmetric: bool | Sequence[int] | None = None,
+    symmetric: bool | Sequence[int] = False,
     constraints: ConstraintsLike = None,
     observed: Array | None = None,
     seed: Seed = None,
@@ -52,12 +52,12 @@ def factorize(
         ``Gaussian(covariance="modes")`` estimates variances of the noise along each mode.
     method : Method or str, optional
         A configured object of `codiag.methods`, or the name of one: "ojd0", "ojd1", "nojd0", "nojd1", "als", "nls",
-        "tpm", "lathauwer", "sd2", "givens". By default `codiag.methods.Auto`: joint diagonalization, then least
+        "tpm". By default `codiag.methods.Auto`: joint diagonalization, then least
         squares.
     symmetric : bool or tuple of int, optional
         Whether all modes share one factor, or which of them do: (0, 1) for a stack of covariances or of similarities
-        along mode 2. By default that is detected for arrays, and declared by other tensors; some modes alone are never
-        detected. An array that noise has made asymmetric is factorized as its mean over permutations of these modes.
+        along mode 2. False by default: symmetry is never detected, but a `codiag.tensors.Tensor` may declare it. An
+        array that noise has made asymmetric is factorized as its mean over permutations of these modes.
     constraints : Constraint, str, sequence with one for each mode, or dict from modes, optional
         What is known about the factors: "nonnegative", "orthogonal", or objects of `codiag.constraints`; None for a
         free mode. A single constraint applies to every mode. If modes share a factor, constraining one constrains all.

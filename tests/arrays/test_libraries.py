@@ -150,9 +150,8 @@ def fitted_by_numpy(name, symmetric):
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_factorizations_agree_with_numpy(name, symmetric, place):
     case = METHODS[name]
-    case.skip_unless_it_takes((7, 7, 7), symmetric)
     case.skip_where_all_is_compiled(place)
-    if place == "jax" and symmetric and name not in ("auto", "givens"):
+    if place == "jax" and symmetric and name != "auto":
         pytest.skip("JAX compiles every operation for every shape; tensors that are not symmetric show the same")
     problem, expected = fitted_by_numpy(name, symmetric)
     given = placed(place, problem.tensor)

@@ -74,7 +74,7 @@ def work():
     for seed in range(4):
         jobs += [
             lambda seed=seed, method=method: codiag.factorize(even, 3, method=method, seed=seed).factors[0]
-            for method in ("auto", "nojd1", "sd2", "tpm", "nls", short)
+            for method in ("auto", "nojd1", "tpm", "nls", short)
         ]
         jobs.append(
             lambda seed=seed: codiag.factorize(tensor, 4, constraints="nonnegative", method=short, seed=seed).factors[0]

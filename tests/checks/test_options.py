@@ -11,7 +11,7 @@ import pytest
 import codiag
 from cases import DIAGONALIZERS, METHODS
 from codiag.diagonalize import UWEDGE, Jacobi
-from codiag.methods import Lathauwer
+from codiag.methods import NOJD
 
 WRONG = {
     "text": "wrong",
@@ -48,9 +48,9 @@ def test_second_moments_that_are_none(moment):
 @pytest.mark.parametrize("diagonalizer", [3, "uwedge", UWEDGE])
 def test_diagonalizers_that_are_none(diagonalizer):
     with pytest.raises(TypeError, match="diagonalizer must be an object of codiag"):
-        Lathauwer(diagonalizer=diagonalizer)
+        NOJD(diagonalizer=diagonalizer)
 
 
 def test_diagonalizers_of_the_wrong_kind():
-    with pytest.raises(ValueError, match="symmetric diagonalizer with free factors"):
-        Lathauwer(diagonalizer=Jacobi())
+    with pytest.raises(ValueError, match="NOJD needs a diagonalizer with free factors"):
+        NOJD(diagonalizer=Jacobi())

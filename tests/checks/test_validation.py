@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import codiag
-from codiag.diagonalize import UWEDGE, Jacobi, JDi, OrthogonalNewton, TwoSided, symmetrized
+from codiag.diagonalize import UWEDGE, Jacobi, JDi, OrthogonalNewton, TwoSided
 from codiag.synthetic import matrix_stack, orthonormal_factor
 
 GOOD = matrix_stack(orthonormal_factor(3, 3, seed=0), 4, seed=1).matrices
@@ -119,11 +119,7 @@ def test_bad_weights(weights, words):
         (lambda: UWEDGE(statistical_tol=-1.0), ValueError, "statistical_tol must not be negative"),
         (lambda: UWEDGE(statistical_tol="a"), TypeError, "statistical_tol must be a number; got str"),
         (lambda: TwoSided(orthogonal="no"), TypeError, "orthogonal must be True or False; got 'no'"),
-        (lambda: symmetrized(Jacobi), TypeError, "forget the parentheses"),
-        (lambda: symmetrized(Jacobi(max_rows=2)), ValueError, "max_rows .* use rank instead"),
         (lambda: UWEDGE(rank=2)(np.zeros((3, 4, 4))), ValueError, "not all be zero"),
-        (lambda: symmetrized(UWEDGE()), ValueError, "degenerate for UWEDGE.*Jacobi.*TwoSided"),
-        (lambda: symmetrized(JDi()), ValueError, "degenerate for JDi"),
         (lambda: codiag.joint_diagonalize(GOOD, diagonalizer=Jacobi), TypeError, "forget the parentheses"),
         (lambda: codiag.joint_diagonalize(GOOD, diagonalizer="jacobi"), TypeError, "like Jacobi\\(\\)"),
         (

@@ -150,7 +150,7 @@ def test_at_most_four_reads_of_a_sparse_tensor():
     assert fit.relative_error == pytest.approx(np.linalg.norm(explicit) / np.linalg.norm(values), rel=1e-8)
 
 
-@pytest.mark.parametrize("method", ["nojd1", "sd2", "lathauwer", "nls"])
+@pytest.mark.parametrize("method", ["nojd1", "nls"])
 def test_other_methods_read_no_more(method):
     entries, factors = noisy(150, 5)
     counted = Counted(entries)

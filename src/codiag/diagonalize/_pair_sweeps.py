@@ -122,8 +122,6 @@ class QRJ1D(_ShearSweeps):
     (True, True)
     """
 
-    handles_opposite_diagonals: ClassVar[bool] = True
-
     def _sweep(self, entries: Array, inverse: Array, rounds: list[Round], *, hermitian: bool) -> float:
         largest_angle = rotation_sweep(entries, inverse, rounds, entries.shape[0], hermitian=hermitian)
         return max(largest_angle, shear_sweep(entries, inverse, rounds, hermitian=hermitian))

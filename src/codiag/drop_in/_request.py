@@ -60,7 +60,7 @@ class Request:
         """Whether the factors are unconstrained and all entries count."""
         return not self.nonnegative and not self.ridge and self.mask is None
 
-    def problem(self, fixed: dict[int, Array] | None = None, *, symmetric: bool | None = None) -> Problem:
+    def problem(self, fixed: dict[int, Array] | None = None, *, symmetric: bool = False) -> Problem:
         """Return the problem, with the factors of some modes fixed."""
         if self.plain and not fixed:
             return Problem(self.tensor, self.rank, symmetric=symmetric)

@@ -53,7 +53,7 @@ class Samples(NamedTuple):
         warn_of_unlisted_counts(fit.loss, new, plain, stacklevel=5)
         entries, known = without_missing(plain, observed)
         if known is None:
-            entries, known = after_first_look(entries, None, False)
+            entries, known = after_first_look(entries, None)
         _check_shape(fit, getattr(entries, "shape", None) or np.shape(entries), mode)
         tensor = as_tensor(entries, False)
         weights = None if known is None else tensor.weights_like(known)

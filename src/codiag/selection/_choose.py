@@ -41,7 +41,7 @@ def choose_rank(
     loss: Loss | str | None = None,
     constraints: ConstraintsLike = None,
     observed: Array | None = None,
-    symmetric: bool | Sequence[int] | None = None,
+    symmetric: bool | Sequence[int] = False,
     seed: Seed = None,
     n_jobs: int | None = None,
     progress: bool | None = None,

@@ -323,7 +323,7 @@ def _formed(scanned: Scan, rng: np.random.Generator) -> Problem | None:
     if not scanned.space.is_complete and scanned.space.dense is None:
         core = scanned.space.core
         turns = [np.linalg.qr(rng.standard_normal((size, size)))[0] for size in core.shape]
-        turned = core.without_symmetry().compress(*[like(turn, core.reference) for turn in turns])
+        turned = core.compress(*[like(turn, core.reference) for turn in turns])
         return problem.with_tensor(turned)
     if is_large(problem.tensor.shape):
         return None

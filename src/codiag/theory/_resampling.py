@@ -260,7 +260,8 @@ def _refit(
     part = part_of(problem, {mode: rows})
     if part is None:
         return None
-    begun = start.without_symmetry().changed(lambda factor, other: pick(factor, rows, 0) if other == mode else factor)
+    kept = [pick(factor, rows, 0) if other == mode else factor for other, factor in enumerate(start.factors)]
+    begun = FactoredTensor(start.weights, kept, symmetric=False)
     found = unit_components(minimize(part, begun, REFIT).components)
     factors = []
     for other, factor in enumerate(map(to_host, found.factors)):

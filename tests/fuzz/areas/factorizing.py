@@ -9,7 +9,7 @@ import numpy as np
 import codiag
 from codiag.diagonalize import Jacobi, JDi, OrthogonalNewton
 from codiag.losses import Bernoulli, Gaussian, Huber, NegativeBinomial, Poisson
-from codiag.methods import ALS, METHODS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer
+from codiag.methods import ALS, METHODS, NLS, NOJD, OJD, TPM, Auto
 from codiag.problem import Stage
 
 from ..arrays import Held, choose, folder, is_moderate, random_array, random_rank, random_tensor
@@ -142,9 +142,6 @@ def _configured(rng: np.random.Generator) -> tuple[Any, str]:
         (OJD(plug_in=choose(rng, True, False, "factors"), whiten=choose(rng, True, False)), ""),
         (OJD(diagonalizer=choose(rng, Jacobi(), OrthogonalNewton())), ""),
         (TPM(n_restarts=int(rng.integers(1, 6)), max_sweeps=sweeps), ""),
-        (SD2(n_pairs=int(rng.integers(2, 6))), ""),
-        (Givens(max_sweeps=sweeps), ""),
-        (Lathauwer(), ""),
         (name, claims.get(name, "")),
         (name.upper(), claims.get(name, "")),
     ]
@@ -152,7 +149,7 @@ def _configured(rng: np.random.Generator) -> tuple[Any, str]:
 
 
 @covers(
-    *(f"codiag.methods.{name}" for name in ("ALS", "NLS", "NOJD", "OJD", "SD2", "TPM", "Givens", "Lathauwer")),
+    *(f"codiag.methods.{name}" for name in ("ALS", "NLS", "NOJD", "OJD", "TPM")),
     "codiag.methods.METHODS",
     "codiag.methods.Method",
     weight=9,
@@ -180,7 +177,7 @@ def symmetry(rng: np.random.Generator) -> Case:
     share, errors = choose(rng, 0.0, 1e-3, 0.1), rng.standard_normal(clean.shape)
     tensor = clean + share * errors * np.linalg.norm(clean) / np.linalg.norm(errors)
     moment = (factor * weights) @ factor.T
-    method = choose(rng, None, "nls", OJD(), TPM(), Givens(), "als")
+    method = choose(rng, None, "nls", OJD(), TPM(), "als")
     symmetric = choose(rng, True, True, False, None)
     arguments = {"tensor": tensor, "rank": k, "method": method, "symmetric": symmetric, "seed": int(rng.integers(99))}
     if symmetric and rng.random() < 0.5:
@@ -211,9 +208,6 @@ def building(rng: np.random.Generator) -> Case:
         (NOJD, {"n_projections": 4, "diagonalizer": JDi()}),
         (OJD, {"whiten": False, "diagonalizer": Jacobi()}),
         (TPM, {"n_restarts": 3, "tol": 1e-6, "max_sweeps": 10}),
-        (SD2, {"n_pairs": 3}),
-        (Givens, {"tol": 1e-5, "max_sweeps": 4}),
-        (Lathauwer, {"diagonalizer": JDi(), "max_bytes": 1e8}),
     ]
     maker, options = makers[int(rng.integers(len(makers)))]
     factor = rng.standard_normal((3, 2))

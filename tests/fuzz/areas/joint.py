@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import codiag
-from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Jacobi, JDi, OrthogonalNewton, TwoSided, symmetrized
+from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Jacobi, JDi, OrthogonalNewton, TwoSided
 from codiag.drop_in import ajd
 
 from ..arrays import choose
@@ -193,16 +193,13 @@ def _diagonalizer(rng: np.random.Generator) -> tuple[Any, bool, bool]:
         (Jacobi(tol=tol, max_sweeps=sweeps), True, True),
         (TwoSided(tol=tol, orthogonal=False), False, False),
         (TwoSided(orthogonal=True, max_sweeps=sweeps), True, False),
-        (symmetrized(Jacobi()), True, False),
-        (symmetrized(OrthogonalNewton()), True, False),
-        (symmetrized(QRJ1D(max_sweeps=sweeps)), False, False),
     ]
     return options[int(rng.integers(len(options)))]
 
 
 @covers(
     *(f"codiag.diagonalize.{name}" for name in ("UWEDGE", "JDi", "QRJ1D", "LUJ1D", "OrthogonalNewton", "Jacobi")),
-    *(f"codiag.diagonalize.{name}" for name in ("TwoSided", "symmetrized", "Diagonalizer", "Diagonalization")),
+    *(f"codiag.diagonalize.{name}" for name in ("TwoSided", "Diagonalizer", "Diagonalization")),
     "codiag.diagonalize.Iterate",
     "codiag.diagonalize.joint_diagonalize",
     weight=6,
