@@ -60,10 +60,6 @@ class Case:
     broken: str = ""  # the name of the argument that was replaced
     nonsense: bool = False  # by something that can have no meaning there
 
-    def __repr__(self) -> str:
-        arguments = ", ".join(f"{name}={_shown(value)}" for name, value in self.arguments.items())
-        return f"{self.function}({arguments})" + (f" with another {self.broken}" if self.broken else "")
-
 
 class EndlessError(BaseException):
     """A call has taken longer than it may; not an `Exception`, so that nothing on the way catches it."""
@@ -108,8 +104,6 @@ def global_state() -> dict[str, Any]:
         "warnings.filters": tuple(warnings.filters),
         "threads": tuple(library["num_threads"] for library in threadpool_info()),
         "os.environ": dict(os.environ),
-        "working directory": Path.cwd(),
-        "print options": str(np.get_printoptions()),
         "log levels": [logging.getLogger(name).level for name in ("", "codiag", "codiag.reads")],
     }
 
@@ -136,7 +130,7 @@ def check(case: Case, limit: float = LIMIT) -> None:
     """Make a call, and fail with all that must not be."""
     findings = examine(case, limit)
     lines = [f"{finding.kind}: {finding.line} {finding.place}".rstrip() for finding in findings]
-    assert not findings, "\n".join([repr(case), *lines])
+    assert not findings, "\n".join([case.function, *lines])
 
 
 def examine(case: Case, limit: float = LIMIT) -> list[Finding]:
@@ -205,7 +199,7 @@ def _of_result(case: Case, result: Any) -> Iterator[Finding]:
     if case.broken:
         bad = not_finite(result)
         if case.nonsense:
-            yield Finding("nonsense accepted", f"{case.broken}={_shown(case.arguments[case.broken])}")
+            yield Finding("nonsense accepted", f"{case.broken}={case.arguments[case.broken]!r:.60}")
         if bad:
             yield Finding("not finite", bad)
         return
@@ -215,8 +209,3 @@ def _of_result(case: Case, result: Any) -> Iterator[Finding]:
             yield from (Finding(kind, line) for kind, line in one(result, case.arguments))
     ours = [warning for warning in caught if warning.filename.startswith(LIBRARY) and not _is_advice(case, warning)]
     yield from map(_of_warning, ours)
-
-
-def _shown(value: Any) -> str:
-    text = re.sub(r"\s+", " ", repr(value))
-    return text if len(text) <= 300 else text[:297] + "..."

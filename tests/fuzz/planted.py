@@ -124,9 +124,7 @@ FAULTS = {
     "endless loop": _beside("endless", _endless),
     "memory": _beside("refused valid", lambda _: np.ones(19 * 2**27)),
     "valid refused": Fault("refused valid", _refuse),
-    "nonsense": Fault(
-        "nonsense accepted", lambda real, tensor, rank, seed: real(tensor, 1, seed=0), calls=broken(FITS)
-    ),
+    "nonsense": Fault("nonsense accepted", lambda real, tensor, **_: real(tensor, 1, seed=0), calls=broken(FITS)),
     "KeyError": _raised("wrong exception", KeyError("truth")),
     "LinAlgError": _raised("wrong exception", np.linalg.LinAlgError("singular")),
     "refusal from elsewhere": _raised("not codiag's refusal", ValueError("truth")),

@@ -23,11 +23,6 @@ def khatri_rao(factors: Sequence[np.ndarray]) -> np.ndarray:
     return product
 
 
-def unfolded(entries: np.ndarray, mode: int) -> np.ndarray:
-    """Return the matrix with one mode as rows, the others as columns in their order."""
-    return np.moveaxis(entries, mode, 0).reshape(entries.shape[mode], -1)
-
-
 def residual(entries: np.ndarray, factors: Sequence[np.ndarray]) -> np.ndarray:
     """Return what factors without weights leave over."""
     return entries - composed(np.ones(factors[0].shape[1]), factors)
@@ -38,7 +33,8 @@ def sweep(entries: np.ndarray, factors: Sequence[np.ndarray]) -> list[np.ndarray
     factors = list(factors)
     for mode in range(entries.ndim):
         product = khatri_rao([factor for other, factor in enumerate(factors) if other != mode])
-        factors[mode] = np.linalg.lstsq(product, unfolded(entries, mode).T, rcond=1e-12)[0].T
+        unfolded = np.moveaxis(entries, mode, -1).reshape(-1, entries.shape[mode])
+        factors[mode] = np.linalg.lstsq(product, unfolded, rcond=1e-12)[0].T
     return factors
 
 

@@ -17,5 +17,4 @@ AREAS = {
     "chains": (models.chains(), 1),
     "topics": (models.topics(), 1),
     "crowds": (models.crowds(), 2),
-    "sources": (models.sources(), 1),
 }

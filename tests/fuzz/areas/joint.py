@@ -21,7 +21,7 @@ NAMED = ("matrices", "orthogonal", "diagonalizer", "init")
 def stacks(draw: Any, *, orthogonal: bool, symmetric: bool) -> np.ndarray:
     """Draw matrices with common factors, or without, some of them singular or with equal eigenvalues."""
     n, size, rng = draw(sizes(2, 6)), draw(sizes(1, 6)), draw(RNGS)
-    kind = draw(one_of("exact", "noisy", "noisy", "unlike", "singular", "equal", "integers", "constant", "one-hot"))
+    kind = draw(one_of("exact", "noisy", "noisy", "unlike", "singular", "equal", "constant", "one-hot"))
     factors = rng.standard_normal((2, size, size))
     left, right = np.linalg.qr(factors)[0] if orthogonal else factors
     diagonals = rng.standard_normal((n, size))
@@ -32,8 +32,6 @@ def stacks(draw: Any, *, orthogonal: bool, symmetric: bool) -> np.ndarray:
     stack = (left * diagonals[:, None, :]) @ (left if symmetric else right).T
     noise = {"noisy": draw(one_of(1e-6, 1e-2, 0.3)), "unlike": 10.0}.get(kind, 0.0)
     stack = stack + noise * rng.standard_normal(stack.shape)
-    if kind == "integers":
-        stack = rng.integers(-2, 3, stack.shape).astype(float)
     if kind in ("constant", "one-hot"):
         stack = np.full_like(stack, 1.0 if kind == "constant" else 0.0)
         stack[:, -1, 0] = 1.0
@@ -71,8 +69,6 @@ def about_diagonalization(fit: Any, given: dict[str, Any]) -> Problems:
     yield from _about_energy(fit, stack / scale, scale, given, 1e-4 if single else 1e-8)
     if np.shape(fit.standard_errors) != (k,) or fit.reconstruct().shape != stack.shape or not repr(fit):
         yield "shape", f"standard errors {np.shape(fit.standard_errors)} of {k} components"
-    if any(not 0 <= i < j < k for i, j in fit.unresolved):
-        yield "joint", f"unresolved pairs {fit.unresolved} of {k} components"
 
 
 def _about_energy(fit: Any, stack: np.ndarray, scale: float, given: dict[str, Any], precision: float) -> Problems:

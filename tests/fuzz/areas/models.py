@@ -11,11 +11,11 @@ from scipy import sparse
 from sklearn.base import clone
 
 from codiag import models
-from codiag.synthetic import crowd_votes, mixed_signals, worker_confusions
+from codiag.synthetic import crowd_votes, worker_confusions
 
 from ..case import Case
 from ..invariants import Problems, has_shape, not_finite, simplex
-from ..strategies import FLAGS, RNGS, SEEDS, one_of, sizes
+from ..strategies import FLAGS, RNGS, one_of, sizes
 
 METHODS = one_of(None, None, None, None, "nojd1", "ojd1", "als", "tpm", "nls")
 ITERATIONS = one_of(5, 10, 0)
@@ -111,9 +111,7 @@ def topics(draw: Any) -> Case:
         counts[:, 0] += 1
     data = draw(one_of(counts, counts.astype(float), sparse.csr_array(counts), sparse.csc_array(counts.astype(float))))
     options = {"method": method, "max_iter": draw(ITERATIONS), "random_state": 0}
-    alpha_0 = draw(one_of(1.0, 0.0, 5.0))
-    single = draw(SELDOM)
-    model = models.SingleTopic(k, **options) if single else models.LatentDirichlet(k, alpha_0=alpha_0, **options)
+    model = draw(one_of(models.LatentDirichlet(k, alpha_0=1.0, **options), models.SingleTopic(k, **options)))
 
     def about(fitted: Any, X: Any) -> Problems:  # noqa: N803
         yield from has_shape(fitted.components_, (k, words), "components_")
@@ -132,8 +130,8 @@ def crowds(draw: Any) -> Case:
     tasks, workers, classes, rng = draw(sizes(1, 40)), draw(sizes(1, 8)), draw(sizes(2, 4)), draw(RNGS)
     kind = draw(one_of("crowd", "crowd", "agree", "one class", "noise"))
     columns = crowd_votes(tasks, worker_confusions(max(workers, 3), classes, seed=rng), density=1.0, seed=rng).votes
+    task, worker, _ = columns
     if kind != "crowd":
-        task, worker = (grid.ravel() for grid in np.meshgrid(np.arange(tasks), np.arange(workers), indexing="ij"))
         label = rng.integers(0, classes, task.size) if kind == "noise" else rng.integers(0, classes, tasks)[task]
         columns = (task, worker, label * (kind != "one class"))
     votes = dict(zip(("task", "worker", "label"), columns, strict=True))
@@ -155,25 +153,3 @@ def crowds(draw: Any) -> Case:
             yield "order", f"votes in another order move probabilities by {gap:.2g}"
 
     return Case("codiag.models.DawidSkene", fit, {"X": votes, **options}, True, (about,), NAMED, advice=True)
-
-
-@st.composite
-def sources(draw: Any) -> Case:
-    """Draw recordings of few channels, long and short, as arrays and lists, some of equal or constant channels."""
-    n, kind = draw(one_of(200, 600, 12, 2)), draw(one_of("", "", "float32", "far away", "constant", "twice"))
-    kinds = st.lists(one_of("sinusoid", "square", "autoregressive", "uniform", "laplace"), min_size=1, max_size=5)
-    data = mixed_signals(n, draw(kinds), seed=draw(SEEDS)).channels + 1e6 * (kind == "far away")
-    if kind == "constant":
-        data[:, 0] = 0.1
-    data = np.concatenate([data, data[:, :1]], axis=1) if kind == "twice" else data
-    data = data.astype(np.float32) if kind == "float32" else data
-    model = draw(one_of(models.SOBI(lags=draw(one_of(5, 50, [1, 2])), random_state=0), models.JADE(random_state=0)))
-
-    def about(fitted: Any, X: Any) -> Problems:  # noqa: N803
-        yield from has_shape(fitted.mixing_, (data.shape[1], fitted.n_components_), "mixing_")
-        one = fitted.components_ @ fitted.mixing_
-        if not np.allclose(one, np.eye(len(one)), atol=1e-6 if kind != "float32" else 1e-3):
-            yield "model", "components_ times mixing_ is not the identity"
-
-    form = draw(one_of(data, np.split(data, [n // 3, n // 2]) if n > 20 else data))
-    return fitting(model, form, about, n >= 200 and kind in ("", "float32"))
