@@ -230,6 +230,7 @@ def test_an_image_of_long_modes_is_that_of_means():
     assert_allclose(np.sum(column * np.diff(np.linspace(0, n, 1001).astype(int))), np.sum(a))
 
 
+@pytest.mark.slow
 def test_a_figure_has_room_for_forty_components():
     factors = [np.random.default_rng(size).standard_normal((size, 60)) for size in (60, 61, 62)]
     unit = tuple(factor / np.linalg.norm(factor, axis=0) for factor in factors)

@@ -18,6 +18,8 @@ from codiag.tensors import DenseTensor
 from extending import FOLDER, example
 from simulated import matched, single_topic_corpus
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("tensor", "constraint", "loss", "diagonalizer", "start", "method", "model")
 EVERY = pytest.mark.parametrize("name", NAMES)
 

@@ -96,8 +96,8 @@ OTHERS = {
     "sparse chunks": sparse_chunks,
 }
 IN_LIBRARIES = [kind for kind in TENSORS if kind.split()[-1] in LIBRARIES]
-NOISES = [(kind, noise) for kind in TENSORS for noise in (0.3, 1e-4, 1e-6, 0.0)
-          if noise < 0.3 or kind not in IN_LIBRARIES]  # fmt: skip
+NOISES = [(kind, noise) for kind in TENSORS for noise in (0.3, 1e-6, 0.0)
+          if noise == 1e-6 or kind not in IN_LIBRARIES]  # fmt: skip
 PRECISIONS = pytest.mark.parametrize("precision", [np.float32, np.float64], ids=lambda precision: precision.__name__)
 
 

@@ -245,6 +245,7 @@ def test_noise_that_is_not_white_is_told_by_halves():
     assert "noise that is not white (" in choice.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraints", [None, "nonnegative"])
 @pytest.mark.parametrize("kind", NOISES)
 def test_five_samples_show_three_substances_whatever_the_noise(kind, constraints):
@@ -336,6 +337,7 @@ def test_a_fixed_factor_leaves_its_number_of_columns_to_be_chosen():
     assert_allclose(np.abs(fit.factors[0].T @ planted.factors[0]).max(axis=1), 1, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_problems_are_chosen_for_like_their_tensors():
     planted = noisy_tensor((6, 8, 9), 3, noise=0.01, seed=0)
     problem = codiag.Problem(planted.tensor, 1, constraints="nonnegative")

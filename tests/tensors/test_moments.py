@@ -86,6 +86,7 @@ def test_every_way_to_the_norm_of_word_moments(block, monkeypatch):
     assert tensor._norm_by_words(dense=False) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_documents", "density"), [(200, 2e-3), (20_000, 2e-4)])
 def test_the_norm_of_a_large_vocabulary_needs_no_entries(n_documents, density):
     """Of 10^10 entries, from pairs of few long documents, or from the words of many short ones."""
