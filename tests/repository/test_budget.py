@@ -15,7 +15,6 @@ import codiag
 
 PACKAGE = Path(codiag.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text()) for path in FILES}
 MOST_LINES = 25_000
 MOST_LINES_OF_A_FILE = 400
 MOST_FILES = 255
@@ -36,6 +35,12 @@ def lines_of_code(text):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             covered.difference_update(range(node.lineno, node.end_lineno + 1))
     return len(covered)
+
+
+@functools.cache
+def trees():
+    """Return the syntax trees of all files."""
+    return {path: ast.parse(path.read_text()) for path in FILES}
 
 
 def assigned(tree):
@@ -83,18 +88,18 @@ def test_no_file_is_long():
 
 
 def test_constants_of_modules():
-    counts = {path: sum(name.isupper() for name, _ in assigned(tree)) for path, tree in TREES.items()}
+    counts = {path: sum(name.isupper() for name, _ in assigned(tree)) for path, tree in trees().items()}
     check("constants of modules", counts, MOST_CONSTANTS)
 
 
 def test_public_names():
-    lists = {path: dict(assigned(tree)).get("__all__") for path, tree in TREES.items()}
+    lists = {path: dict(assigned(tree)).get("__all__") for path, tree in trees().items()}
     counts = {path: len(names.elts) for path, names in lists.items() if isinstance(names, ast.List | ast.Tuple)}
     check("public names", counts, MOST_PUBLIC_NAMES)
 
 
 def test_public_members_of_a_fit():
-    own = [node for tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef)]
+    own = [node for tree in trees().values() for node in tree.body if isinstance(node, ast.ClassDef)]
     (fit,) = [node for node in own if node.name == "Factorization"]
     members = {node.name for node in fit.body if isinstance(node, ast.FunctionDef)}
     members |= {node.target.id for node in fit.body if isinstance(node, ast.AnnAssign)}
