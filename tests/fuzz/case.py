@@ -28,10 +28,8 @@ from codiag.tensors import Tensor
 
 from .invariants import Check, not_finite
 
-LIMIT = 20.0
-"""Seconds of processor time that one call may take."""
-MEMORY = 6 * 2**30
-"""Bytes of address space that one call may add: more is a `MemoryError`."""
+LIMIT = 20.0  # seconds of processor time that one call may take
+MEMORY = 6 * 2**30  # bytes of address space that one call may add: more is a `MemoryError`
 LIBRARY = str(Path(codiag.__file__).parent)
 REFUSERS = (LIBRARY, str(Path("sklearn", "utils", "validation.py")), str(Path("sklearn", "utils", "_")))
 """Files whose refusals are codiag's: its own, and the checks of scikit-learn that its estimators ask for."""
