@@ -111,6 +111,7 @@ def test_the_rank_of_counts():
     assert codiag.factorize(counts, "auto", loss="poisson", seed=0).rank == 3
 
 
+@pytest.mark.slow
 def test_ranks_of_counts_start_from_each_other_and_end_soon_beyond_the_best():
     case = LOSSES["poisson"]
     choice = codiag.choose_rank(case.tensor(case.factors((15, 16, 17), 2)), range(1, 8), loss="poisson", seed=0)

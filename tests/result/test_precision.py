@@ -120,7 +120,7 @@ def assert_true(fit, entries):
 @PRECISIONS
 @pytest.mark.parametrize(("kind", "noise"), NOISES)
 def test_claimed_errors_are_true(kind, precision, noise):
-    entries = few_entries((12, 11, 10), precision, noise)
+    entries = few_entries((6, 5, 4), precision, noise)
     fit = codiag.factorize(TENSORS[kind](entries, False), RANK, seed=0)
     assert_true(fit, entries)
 
