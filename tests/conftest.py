@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+
 import numpy as np
 import pytest
 
-from codiag.io import write_table
 from codiag.synthetic import crowd_votes, mixed_membership_graph, noisy_tensor, worker_confusions
+
+
+def write_csv(path, columns):
+    """Write columns by name."""
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([list(columns), *zip(*columns.values(), strict=True)])
 
 
 @pytest.fixture
@@ -22,7 +29,7 @@ def long_table(tensor_file):
     places = np.random.default_rng(0).permutation(np.argwhere(np.ones(entries.shape)))
     columns = {"note": ["x"] * len(places), "value": entries[tuple(places.T)].tolist()}
     columns |= {"sample": [f"s{i}" for i in places[:, 0]], "wave": 300 + places[:, 1], "day": places[:, 2]}
-    write_table(tensor_file.with_name("long.csv"), columns)
+    write_csv(tensor_file.with_name("long.csv"), columns)
     return tensor_file.with_name("long.csv")
 
 
@@ -53,7 +60,7 @@ def corpus_file(tmp_path):
 @pytest.fixture
 def votes_file(tmp_path):
     crowd = crowd_votes(300, worker_confusions(20, 3, seed=0), density=0.5, seed=1)
-    write_table(tmp_path / "votes.csv", dict(zip(("task", "worker", "label"), crowd.votes, strict=True)))
+    write_csv(tmp_path / "votes.csv", dict(zip(("task", "worker", "label"), crowd.votes, strict=True)))
     return tmp_path / "votes.csv"
 
 
