@@ -20,7 +20,7 @@ Problems = Iterator[tuple[str, str]]
 Check = Callable[[Any, dict[str, Any]], Problems]
 """Looks at a result and the arguments that gave it, and yields (kind, one line) for whatever is false."""
 MAY_BE_NAN = {"noise", "objective", "stages", "replication", "congruence", "core_consistency", "residual_excess"}
-MAY_BE_NAN |= {"smallest_ratio"}
+MAY_BE_NAN |= {"smallest_ratio", "confusion_spread_"}
 """Parts of results that are documented to be NaN or infinite where there is nothing to say; and all standard errors."""
 LARGEST = 400, 90
 """Entries and unknowns up to which gradients and reference fits are computed."""
