@@ -85,6 +85,7 @@ def work():
     return jobs
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning", "ignore:.*may be more than the data shows")
 def test_a_hundred_fits_in_eight_threads():
     jobs = work()

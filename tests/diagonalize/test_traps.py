@@ -72,6 +72,7 @@ def test_multiples_of_one_matrix_are_diagonalized(factors):
     assert fit.off_diagonal < 1e-8
 
 
+@pytest.mark.slow
 def test_two_matrices_without_a_real_pencil():
     """Complex pairs of the pencil are a fixed point of the steps, with opposite diagonals, and no solution."""
     for seed in range(10):

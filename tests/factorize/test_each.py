@@ -107,6 +107,7 @@ def test_the_fits_that_there_are_come_with_the_error():
     assert_same([kept.fits[0], kept.fits[2]], others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_tensors_of_an_iterator_are_let_go_as_they_are_fitted(n_jobs):
     n_tensors, alive, most = 60, [], 0

@@ -73,6 +73,7 @@ class TestPoorFits:
         fits = [codiag.factorize(tensor, rank, method=NLS(n_starts=4), symmetric=False, seed=s) for s in range(3)]
         return min(fit.relative_error for fit in fits)
 
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
     @pytest.mark.parametrize("seed", [0, 1])
     def test_counts(self, seed):

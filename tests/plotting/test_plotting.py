@@ -270,6 +270,7 @@ def test_legends_of_a_choice_lie_off_the_data():
     assert_nothing_overlaps(figure)
 
 
+@pytest.mark.slow
 def test_crowds_of_unequal_workers(tmp_path):
     from codiag.models import DawidSkene
 

@@ -19,6 +19,7 @@ CLAIMS = r"Of the paper's \d+ claims, [^.]*\."
 """The paper's claims; tests/repository/test_reproduction.py compares the counts."""
 
 
+@pytest.mark.slow
 def test_snippets_run_and_say_the_truth(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib", reason="the snippet draws, which needs the extra 'plot'")
     monkeypatch.chdir(tmp_path)

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "scale.md"
-pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the page lies in the repository")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not PAGE.exists(), reason="the page lies in the repository")]
 HERE = 'LocalCluster(processes=False, dashboard_address=":0", '
 ELSEWHERE = ("dask_jobqueue", "dask_kubernetes")
 

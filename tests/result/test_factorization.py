@@ -123,6 +123,7 @@ def test_pyttb_takes_it(fit):
     assert_allclose(fit.to_pyttb().full().double(), fit.to_tensor(), atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "rank", "symmetric"), [((12,) * 3, 5, True), ((6, 12, 9), 5, False), ((5,) * 4, 3, True)], ids=str
 )

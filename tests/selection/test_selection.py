@@ -372,6 +372,7 @@ def test_a_fixed_factor_leaves_its_number_of_columns_to_be_chosen():
     assert_allclose(np.abs(fit.factors[0].T @ planted.factors[0]).max(axis=1), 1, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_problems_are_chosen_for_like_their_tensors():
     planted = noisy_tensor((6, 8, 9), 3, noise=0.01, seed=0)
     problem = codiag.Problem(planted.tensor, 1, constraints="nonnegative")

@@ -129,6 +129,7 @@ class TestTooLargeToReturn:
 class TestOptionsThatBelongToAllIndices:
     """Starts, moments and directions are of the size of the tensor, and stay what they are."""
 
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
     def test_starts(self):
         tensor, _, _ = scattered((20, 25, 30))

@@ -234,6 +234,7 @@ def test_thin_modes_do_not_make_large_products(shape):
     assert peak < 1.5 * 8 * np.prod(shape) + 1e8
 
 
+@pytest.mark.slow
 def test_a_start_of_ones_own_does_not_make_a_large_sparse_tensor_dense():
     rng = np.random.default_rng(0)
     factors = [unit_factor(400, 2, rng) * (rng.random((400, 2)) < 0.05) for _ in range(3)]

@@ -167,6 +167,7 @@ class TestResidual:
 
 
 class TestConverged:
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
     def test_a_converged_fit_has_nothing_left_to_gain(self):
         """The Gauss-Newton decrement, by a pseudo-inverse written out here, is a millionth of the objective at most."""

@@ -15,6 +15,7 @@ def fitted(kind="white", seed=0, **stated):
     return factors, codiag.factorize(tensor, 2, seed=0, **stated)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", NOISES)
 def test_bootstrap_intervals_hold_the_truth_whatever_the_noise_within_a_sample(kind):
     held = []
