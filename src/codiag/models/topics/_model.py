@@ -142,7 +142,7 @@ class TopicModel(TopicScores, PartialFit, MomentModel[TopicMoments, Topics]):
 
 
 class LatentDirichlet(TopicModel):
-    r"""Latent Dirichlet allocation by the method of moments: no random starts, no local optima.
+    r"""Latent Dirichlet allocation by the method of moments, without random starts.
 
     With :math:`\alpha_0` the sum of the Dirichlet parameters, the moments
 
