@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from codiag.models.crowd import worker_columns
-from codiag.plotting._style import INK, MUTED, grid_of_axes, shown, tell_without_font
+from codiag.plotting._style import INK, MUTED, grid_of_axes, shown
 
 if TYPE_CHECKING:
     from codiag.models.crowd import DawidSkene
@@ -82,7 +82,6 @@ def dependence(model: DawidSkene, *, axes: Any = None) -> Any:
         _frame_families(grid[0, 0], families[order])
         if axes is None:
             figure.suptitle("Correlation of judges beyond the labels", fontsize=11, color=INK)
-            tell_without_font(figure, model.workers_.tolist())
     return figure
 
 

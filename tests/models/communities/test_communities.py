@@ -15,8 +15,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from codiag.methods import ALS, NLS, NOJD
 from codiag.metrics import overlapping_nmi
-from codiag.models import MixedMembershipCommunities
-from codiag.models.base import jackknife_standard_errors
+from codiag.models import MixedMembershipCommunities, jackknife_standard_errors
 from codiag.models.communities import (
     LinkCounts,
     as_network,

@@ -1,7 +1,7 @@
 """Overlapping communities in networks."""
 
 from codiag.models.communities._connectivity import connectivity
-from codiag.models.communities._files import read_edges, read_graph
+from codiag.models.communities._files import GRAPHS, graph_of_table, read_graph
 from codiag.models.communities._memberships import (
     LinkCounts,
     Stars,

@@ -364,7 +364,8 @@ class MixedMembershipCommunities(Model):
         as_flag("degree_corrected", self.degree_corrected)
 
     def _estimates(self) -> dict[str, Any]:
-        return {"memberships_": self.memberships_}
+        """Return the memberships; those of nodes without links are not known."""
+        return {"memberships_": np.where(self.labels_[:, None] < 0, np.nan, self.memberships_)}
 
     def _leave_groups_out(self, data: Any, n_groups: int) -> Iterator[tuple[int, Network]]:
         """Yield for every group of edges their number, and the graph without them."""

@@ -104,12 +104,10 @@ def _from_edges(edges: Any) -> Network:
         ends = np.array([places[name] for name in names], dtype=int)
     else:
         nodes, ends = np.unique(pairs, return_inverse=True)
-    return Network(adjacency_of(ends.reshape(-1, 2), nodes, weights), nodes)
+    return Network(_adjacency_of(ends.reshape(-1, 2), nodes, weights), nodes)
 
 
-def adjacency_of(
-    ends: np.ndarray, nodes: np.ndarray, weights: np.ndarray | None = None, source: str = "the graph"
-) -> sparse.csr_array:
+def _adjacency_of(ends: np.ndarray, nodes: np.ndarray, weights: np.ndarray | None) -> sparse.csr_array:
     """Return the symmetric matrix of edges (n_edges, 2), of ones without weights; repeated edges count once."""
     n, is_loop = nodes.size, ends[:, 0] == ends[:, 1]
     first, second = np.sort(ends[~is_loop], axis=1).T
@@ -117,14 +115,14 @@ def adjacency_of(
     values = np.ones(edges.size)
     if weights is not None:
         if weights.min() < 0:
-            raise ValueError(f"weights of {source} must not be negative; the least is {weights.min():g}")
+            raise ValueError(f"weights of edges must not be negative; the least is {weights.min():g}")
         weights = weights[~is_loop]
         values = weights[places]
         differs = weights != values[inverse.ravel()]
         if np.any(differs):
             edge = int(np.argmax(differs))
             raise ValueError(
-                f"edges of {source} must have one weight; that of {nodes[first[edge]]} and {nodes[second[edge]]} is "
+                f"edges of the graph must have one weight; that of {nodes[first[edge]]} and {nodes[second[edge]]} is "
                 "listed with several. Add them first"
             )
     rows, columns = np.divmod(edges, n)

@@ -1,6 +1,6 @@
 """Topics of documents."""
 
-from codiag.models.topics._files import Corpus, read_corpus, save_topics, share_table
+from codiag.models.topics._files import count_words, read_counts
 from codiag.models.topics._model import LatentDirichlet, SingleTopic
 from codiag.models.topics._moments import Topics, WordStatistics
 from codiag.models.topics._posteriors import (
