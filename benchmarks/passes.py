@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import dask.array
 import numpy as np
 
 import codiag
@@ -124,6 +125,40 @@ CASES: dict[str, tuple[Callable[[Path], Any], dict[str, Any]]] = {
     "dask array, 30 % missing": (lambda _: chunks(with_holes()), {}),
     "sparse, a tenth observed": (lambda _: observed(), {}),
 }
+
+
+class Reader:
+    """A dask array of six blocks, and how often the last of them was read."""
+
+    def __init__(self, data: np.ndarray) -> None:
+        self.n_reads = 0
+        blocks = dask.array.from_array(data, chunks=(-(-len(data) // 6), *data.shape[1:]))
+        self.array = blocks.map_blocks(self._read, dtype=data.dtype)
+
+    def _read(self, block: np.ndarray, block_id: tuple[int, ...]) -> np.ndarray:
+        self.n_reads += block_id[0] == 5
+        return block
+
+
+def of_models() -> list[tuple[object, ...]]:
+    """Return how often models read a dask array, by default and without steps after the moments."""
+    rng = np.random.default_rng(0)
+    topics, means = rng.dirichlet(np.full(200, 0.1), 5), 3 * rng.standard_normal((5, 10))
+    mixed, single = rng.dirichlet(np.full(5, 0.2), 3000) @ topics, topics[rng.integers(0, 5, 3000)]
+    samples = means[rng.integers(0, 5, 5000)] + rng.standard_normal((5000, 10))
+    cases: dict[str, tuple[type[Any], np.ndarray]] = {
+        "LatentDirichlet, 200 words": (LatentDirichlet, rng.multinomial(80, mixed)),
+        "SingleTopic, 200 words": (SingleTopic, rng.multinomial(80, single)),
+        "SphericalGaussianMixture": (SphericalGaussianMixture, samples),
+        "HiddenMarkov": (HiddenMarkov, rng.integers(0, 6, 6000)),
+    }
+    rows: list[tuple[object, ...]] = []
+    for name, (model, data) in cases.items():
+        readers = Reader(data), Reader(data)
+        model(5, random_state=0).fit(readers[0].array)
+        model(5, random_state=0, max_iter=0).fit(readers[1].array)
+        rows.append((name, *(reader.n_reads for reader in readers)))
+    return rows
 
 
 def report() -> str:

@@ -93,6 +93,7 @@ class TestReplicates:
         before = copy.deepcopy(vars(model))
         found = jackknife_standard_errors(model, counts, n_groups=4)
         assert set(found) == {"weights_", "components_", "doc_topic_prior_", "topic_word_prior_"}
+        assert np.all(np.isnan(found["doc_topic_prior_"]))  # alpha_0 is estimated, with a bias
         assert vars(model).keys() == before.keys()
         assert_allclose(model.components_, before["components_"])
 
@@ -234,6 +235,11 @@ class TestWhatIsUnknown:
         assert unknown.any()
         assert np.all(model.emissionprob_[unknown] < 1e-8)
         assert np.all(found[~unknown] > 1e-6)
+
+    def test_priors_have_errors_if_alpha_0_is_given(self):
+        counts = mixed_corpus(300, 0)[0]
+        found = errors_of(LatentDirichlet(3, alpha_0=1.0, max_iter=3, random_state=0), counts, 4)
+        assert np.all(found["doc_topic_prior_"] > 0)
 
     def test_a_constant_feature_is_known(self):
         samples = np.concatenate([gaussians(300, 0)[0], np.zeros((300, 1))], axis=1)

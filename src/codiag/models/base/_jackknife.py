@@ -24,7 +24,7 @@ def jackknife_standard_errors(
     r"""Return standard errors of the parameters of a fitted model, by the grouped jackknife.
 
     Samples are divided into groups at random: documents, rows, sequences (or stretches of time, if there are fewer
-    sequences than groups). The model is estimated again without each group, by all steps of `fit`. With
+    sequences than groups). The model is estimated again without each group, by all steps of the fit. With
     :math:`h_b = n / n_b` for a group of :math:`n_b` of n samples and pseudo-values
     :math:`\tilde\theta_b = h_b \hat\theta - (h_b - 1) \hat\theta_{(b)}`, the variance is the mean of
     :math:`(\tilde\theta_b - \bar\theta)^2 / (h_b - 1)` over groups [1]_. The standard errors do not include the bias of
@@ -40,7 +40,7 @@ def jackknife_standard_errors(
     n_groups : int
         Number of groups. An error from g groups is itself known to about :math:`1 / \sqrt{2 g}`: 16 % of it for 20.
     **fit_params
-        Further arguments of `fit`, such as ``lengths``.
+        Further arguments of ``model.fit``, such as ``lengths``.
 
     Returns
     -------
