@@ -123,7 +123,7 @@ def test_labels_a_factor_apart_are_on_a_logarithmic_axis():
 
 def test_symmetric_fits_have_one_column():
     planted = noisy_tensor((6, 6, 6), 2, symmetric=True, noise=0.01, seed=0)
-    symmetric = codiag.factorize(planted.tensor, 2, seed=0)
+    symmetric = codiag.factorize(planted.tensor, 2, symmetric=True, seed=0)
     for figure, n_axes in ((symmetric.plot(), 2), (plotting.leverage(symmetric), 1)):
         assert len(figure.axes) == n_axes
         assert_nothing_overlaps(figure)
@@ -453,7 +453,8 @@ def test_tables_for_notebooks(fit):
     evil = codiag.factorize(Labelled(data(), Labels(("<b>", "day", "dose"), (names, DAYS, None))), 1, seed=0)
     assert "<script>" not in evil._repr_html_()
     assert "<b>" not in evil._repr_html_()
-    wide = codiag.factorize(noisy_tensor((9, 9, 9), 4, symmetric=True, seed=0).tensor, 4, seed=0)
+    tensor = noisy_tensor((9, 9, 9), 4, symmetric=True, seed=0).tensor
+    wide = codiag.factorize(tensor, 4, symmetric=True, seed=0)
     assert "all modes: standard error" in wide._repr_html_()
     joint = codiag.joint_diagonalize(np.eye(3)[None] * np.arange(1, 5.0)[:, None, None], seed=0)
     assert joint._repr_html_().count("<td>no</td>") == 3

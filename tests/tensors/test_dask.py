@@ -203,7 +203,7 @@ def test_symmetry_is_declared_or_refused(large, reads):
     for symmetric in (True, (0, 1), False):
         fit = codiag.factorize(array, 3, symmetric=symmetric, seed=0)
         fits_agree(fit, codiag.factorize(entries + noise, 3, symmetric=symmetric, seed=0))
-    with pytest.raises(ValueError, match="^symmetric needs a tensor"):
+    with pytest.raises(ValueError, match=r"^symmetric needs a tensor"):
         codiag.factorize(da.from_array(noise, chunks=12), 3, symmetric=True)
 
 

@@ -62,9 +62,11 @@ class Spectra:
         return float(np.mean(np.concatenate(inside)))
 
 
-def silent_fit(tensor: np.ndarray, rank: int, seed: int = 0, *, method: Method | str | None = None) -> Factorization:
+def silent_fit(
+    tensor: np.ndarray, rank: int, seed: int = 0, *, method: Method | str | None = None, symmetric: bool = False
+) -> Factorization:
     """Factorize a tensor without warnings."""
-    return solve_problem(Problem(tensor, rank), as_method(method), seed)
+    return solve_problem(Problem(tensor, rank, symmetric=symmetric), as_method(method), seed)
 
 
 def run_spectra(seed: int = 0) -> Spectra:
@@ -133,15 +135,16 @@ def run_demo(size: int = 40, noise: float = 1e-3, seed: int = 0) -> Demo:
 
     with threadpool_limits(1):  # `few_threads` would limit the fits of codiag alone
         truth = NLS(init=(problem.weights, problem.factors), max_replacements=0)
-        oracle = factor_error(silent_fit(tensor, size, method=truth), problem)
+        oracle = factor_error(silent_fit(tensor, size, method=truth, symmetric=True), problem)
         silent_fit(tensor[:4, :4, :4], 2)  # the first call loads libraries, whose time does not count
         start = time.perf_counter()
-        fit = silent_fit(tensor, size, seed)
+        fit = silent_fit(tensor, size, seed, symmetric=True)
         runs = [_run("codiag", True, fit, time.perf_counter() - start, problem, oracle)]
+        ours = partial(silent_fit, symmetric=True)
         candidates: list[tuple[str, bool, Callable[..., object]]] = [
-            ("codiag, method='nojd1'", True, partial(silent_fit, method="nojd1")),
-            ("codiag, NLS() from a random start", True, partial(silent_fit, method=NLS(max_replacements=0))),
-            ("codiag, ALS() from a random start", True, partial(silent_fit, method=ALS())),
+            ("codiag, method='nojd1'", True, partial(ours, method="nojd1")),
+            ("codiag, NLS() from a random start", True, partial(ours, method=NLS(max_replacements=0))),
+            ("codiag, ALS() from a random start", True, partial(ours, method=ALS())),
         ]
         candidates += [(rival.name, False, rival.solve) for rival in RIVALS if rival.installed]
         for name, is_ours, solve in candidates:
