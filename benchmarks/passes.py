@@ -21,6 +21,7 @@ import codiag
 from benchmarks.growth import fill, peak_memory
 from benchmarks.measure import publish, table
 from benchmarks.sparse_scale import components
+from codiag.models import HiddenMarkov, LatentDirichlet, SingleTopic, SphericalGaussianMixture
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import SMALL_SIZE, SparseTensor, symmetrize
 

@@ -23,7 +23,6 @@ from simulated import single_topic_corpus, views
 
 SOURCE = Path(codiag.__file__).parent
 WARNING = {  # the public functions: here, and nowhere below them, something is said
-    "_checks/_names.py",
     "_factorize.py",
     "_factorize_each.py",
     "cli/factorization.py",

@@ -68,7 +68,7 @@ def test_every_option_is_checked_where_it_is_set_and_refused_by_its_name():
 @pytest.mark.parametrize("moment", [math.nan, [[1.0, math.nan], [math.nan, 1.0]], [[1.0, 2.0]], [1.0], 1j])
 def test_second_moments_that_are_none(moment):
     with pytest.raises((TypeError, ValueError), match="^second_moment must"):
-        codiag.Problem(np.ones((2, 2, 2)), 1, second_moment=moment)
+        codiag.Problem(np.ones((2, 2, 2)), 1, symmetric=True, second_moment=moment)
 
 
 @pytest.mark.parametrize("diagonalizer", [3, "uwedge", UWEDGE])

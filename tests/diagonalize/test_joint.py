@@ -82,7 +82,9 @@ class TestJoint:
 
     def test_noise_does_not_pass_for_free_factors(self):
         problem = orthogonal_model(15, 15, noise=0.1, seed=0)
-        assert codiag.factorize(problem.tensor, 15, method="ojd1", symmetric=True, seed=0).stages[0].name == "diagonalize"
+        assert (
+            codiag.factorize(problem.tensor, 15, method="ojd1", symmetric=True, seed=0).stages[0].name == "diagonalize"
+        )
 
     @pytest.mark.parametrize(
         ("method", "words"),

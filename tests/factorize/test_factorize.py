@@ -92,9 +92,9 @@ def test_methods_that_are_none(method, error, words):
     ("tensor", "symmetric", "error", "words"),
     [
         (np.ones((3, 4, 5)), True, ValueError, r"symmetric=True needs modes of one size; got shape \(3, 4, 5\)"),
-        (CUBE, True, ValueError, r"that changes \d+% of this one.*codiag.tensors.symmetrize"),
+        (CUBE, True, ValueError, r"changes \d+% of this one"),
         (Plain(symmetrize(CUBE)), True, ValueError, "Build it with symmetric=True"),
-        (CUBE, "yes", TypeError, "symmetric must be True, False or None"),
+        (CUBE, "yes", TypeError, "^symmetric must be"),
     ],
 )
 def test_symmetry_that_is_none(tensor, symmetric, error, words):

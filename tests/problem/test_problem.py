@@ -89,7 +89,7 @@ class TestSymmetry:
             codiag.Problem(ENTRIES, 2, symmetric=True)
         with pytest.raises(ValueError, match="symmetric=True contradicts"):
             codiag.Problem(SparseTensor([[0], [1], [2]], [1.0], (3, 3, 3)), 1, symmetric=True)
-        with pytest.raises(TypeError, match="^symmetric must be"):
+        with pytest.raises(TypeError, match=r"^symmetric must be"):
             codiag.Problem(CUBE, 2, symmetric="yes")
 
 

@@ -136,7 +136,8 @@ def test_standard_errors_are_what_is_measured(shape, rank, symmetric):
     squares, predicted, noise = [], [], []
     for _ in range(100):
         errors = 1e-3 * rng.standard_normal(shape)
-        fit = codiag.factorize(clean + (symmetrize(errors) if symmetric else errors), rank, seed=0)
+        tensor = clean + (symmetrize(errors) if symmetric else errors)
+        fit = codiag.factorize(tensor, rank, symmetric=symmetric, seed=0)
         matching = codiag.match_components(fit, factors)
         squares.append([np.sum((a - b) ** 2, axis=0) for a, b in zip(matching.factors, factors, strict=True)])
         predicted.append(fit.standard_errors[:, matching.permutation])
