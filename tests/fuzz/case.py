@@ -189,7 +189,7 @@ def names_an_argument(case: Case, message: str) -> bool:
     names = [*case.arguments, *case.named]
     with contextlib.suppress(TypeError, ValueError):
         names += inspect.signature(case.call).parameters
-    names += [value.name for value in case.arguments.values() if isinstance(value, Path)]
+    names += [Path(value).name for value in case.arguments.values() if isinstance(value, str | Path)]
     return any(re.search(rf"(?<![A-Za-z]){re.escape(name)}", message) for name in names if name)
 
 
