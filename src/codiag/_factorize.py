@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from codiag._arrays import Array, TensorLike
@@ -128,5 +127,6 @@ def fitted(problem: Problem, method: Any, seed: Any) -> tuple[Factorization, str
         fit = solve(plain, strategy, seed)
     if correlated is not None:
         choice = fit.rank_choice if problem.rank == 0 else None
-        fit = replace(whitened_fit(plain, correlated, strategy, seed), rank_choice=choice)
+        fit = whitened_fit(plain, correlated, strategy, seed)
+        vars(fit)["rank_choice"] = choice  # a copy would lose the errors that belong to this loss
     return fit, complaint_about(fit, strategy)
