@@ -67,7 +67,6 @@ def default() -> str:
 def held_out() -> str:
     """Which smoothing predicts votes that were held out; no truth is needed."""
     kinds: dict[str, dict[str, Any]] = {f"{s:g}": {"smoothing": s} for s in (0.1, 0.3, 0.5, 1.0, 2.0)}
-    kinds |= {f"{s:g}, pooled": {"smoothing": s, "pooling": 1.0} for s in (0.5, 1.0, 2.0)}
     kinds["estimated (default)"] = {"smoothing": "estimated"}
     rows = []
     for name in (*NAMES, "anesthesia"):
@@ -77,8 +76,8 @@ def held_out() -> str:
         rows.append((name, *(f"**{m:.4f}**" if i == best else f"{m:.4f}" for i, m in enumerate(means))))
     return (
         "## Votes held out\nMean log-probability of a tenth of the votes, given the rest, by smoothing; five seeds; EM "
-        "from the majority, to have one start for all. Pooled: added votes are spread like those of all workers. "
-        "Estimated: by the kinds of workers the crowd shows.\n\n" + table(("", *kinds), rows)
+        "from the majority, to have one start for all."
+        " Estimated: by the kinds of workers the crowd shows.\n\n" + table(("", *kinds), rows)
     )
 
 

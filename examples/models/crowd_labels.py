@@ -56,6 +56,6 @@ panel.axvline(0.25, color="black", linestyle="--", linewidth=1)
 panel.set(xlim=(0, 1), yticks=[], ylabel="workers", xlabel="share of right votes")
 panel.set_title(f"{right:.0%} of labels right, by majority {voted:.0%}")
 for axis, worker, name in zip(right_part.subplots(2, 1), (order[-1], order[0]), ("Best", "Worst"), strict=True):
-    image = axis.imshow(model.confusion_matrices_[worker], cmap="magma_r", vmin=0, vmax=1)
+    image = axis.imshow(model.confusion_[worker].T, cmap="magma_r", vmin=0, vmax=1)
     axis.set(xticks=[], yticks=[], xlabel="vote", ylabel="truth", title=f"{name} worker")
 plt.show()

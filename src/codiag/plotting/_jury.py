@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from codiag.models.crowd import worker_columns
+from codiag.models.jury import dependence_among
 from codiag.plotting._style import INK, MUTED, grid_of_axes, shown, tell_without_font
 
 if TYPE_CHECKING:
-    from codiag.models.crowd import DawidSkene
+    from codiag.models.jury import Jury
 
 MOST_NAMED, MOST_ACROSS, MOST_WRITTEN = 40, 12, 8
 """Largest numbers of judges that are named on the left and below, and whose correlations are written into the cells."""
@@ -28,25 +29,20 @@ def _by_family(families: np.ndarray) -> np.ndarray:
     return np.argsort(np.where(families == 0, np.max(families, initial=0) + 1, families), kind="stable")
 
 
-def dependence_matrix(model: DawidSkene, workers: np.ndarray) -> np.ndarray:
-    """Return ``dependence_`` of some workers, by their indices, as an array, also if votes came as a data frame."""
-    return model._dependence.pairs.among(workers)
-
-
 def dependence_height(n_workers: int) -> float:
     """Return the height in inches at which a figure of this number of judges can be read."""
     return FRAME + LINE * min(max(n_workers, 8), MOST_NAMED) + (0.6 if n_workers <= MOST_ACROSS else 0.0)
 
 
-def dependence(model: DawidSkene, *, axes: Any = None) -> Any:
-    """Draw which judges think alike: correlations of what they say, beyond what the labels explain.
+def dependence(model: Jury, *, axes: Any = None) -> Any:
+    """Draw which judges think alike: correlations of their votes, beyond class and difficulty of the items.
 
     Judges are sorted by family, and families are framed. Zero, for judges who are wrong independently of each other, is
-    white; gray are pairs that share too few tasks.
+    white; gray are pairs that share too few items.
 
     Parameters
     ----------
-    model : DawidSkene
+    model : Jury
         Fitted to votes.
     axes : matplotlib axes, optional
         Axes to draw on; by default a new figure is made.
@@ -63,21 +59,21 @@ def dependence(model: DawidSkene, *, axes: Any = None) -> Any:
 
     Examples
     --------
-    >>> from codiag.models import DawidSkene
+    >>> from codiag.models import Jury
     >>> from codiag.plotting import dependence
     >>> from codiag.synthetic import crowd_votes, worker_confusions
     >>> votes = crowd_votes(200, worker_confusions(9, 2, seed=0), seed=1).votes
-    >>> figure = dependence(DawidSkene(random_state=0).fit(votes))
+    >>> figure = dependence(Jury(random_state=0).fit(votes))
     >>> figure.axes[0].images[0].get_array().shape
     (9, 9)
     """
     check_is_fitted(model)
     if not hasattr(model, "effective_votes_"):
-        raise TypeError(f"model must be a DawidSkene; got {type(model).__name__}")
+        raise TypeError(f"model must be a Jury; got {type(model).__name__}")
     families = worker_columns(model)["family"]
     order = _by_family(families)
     with grid_of_axes(axes, (1, 1), (6.0, dependence_height(order.size))) as (figure, grid):
-        _draw_matrix(grid[0, 0], dependence_matrix(model, order))
+        _draw_matrix(grid[0, 0], dependence_among(model, order))
         _name_judges(grid[0, 0], model.workers_[order].tolist())
         _frame_families(grid[0, 0], families[order])
         if axes is None:

@@ -170,7 +170,6 @@ def confusions(model: DawidSkene, *, n_workers: int = 12, sort: str = "votes", a
 
     See Also
     --------
-    codiag.reports.crowd_report : A page about labels and workers.
     codiag.models.DawidSkene : The model that is drawn.
 
     Examples
@@ -184,8 +183,8 @@ def confusions(model: DawidSkene, *, n_workers: int = 12, sort: str = "votes", a
     6
     """
     check_is_fitted(model)
-    if not hasattr(model, "confusion_matrices_"):
-        raise TypeError(f"model must be a DawidSkene; got {type(model).__name__}")
+    if not hasattr(model, "confusion_"):
+        raise TypeError(f"model must be a DawidSkene or a Jury; got {type(model).__name__}")
     as_number("n_workers", n_workers, integer=True)
     table = worker_columns(model)
     groups = _groups_of_workers(table, int(n_workers), sort)
@@ -245,7 +244,7 @@ def _draw_matrices(
     blank, rotation = [""] * len(names), 90 if upright else 0
     for rows, workers in zip(np.array_split(grid, len(groups)), groups, strict=True):
         for place, (axis, worker) in enumerate(zip(rows.flat, workers, strict=False)):
-            matrix = model.confusion_matrices_[worker]
+            matrix = model._confusions[worker].T
             image = axis.imshow(matrix, cmap="magma_r", vmin=0, vmax=1, interpolation="nearest")
             axis.set_title(f"{shown(table['worker'][worker], 12)}: {table['accuracy'][worker]:.2f}", fontsize=9)
             below = names if place + grid.shape[1] >= workers.size else blank
