@@ -1,6 +1,6 @@
 """Juries whose members think alike: labels, calibration and intervals beside the majority.
 
-``python -m benchmarks.juries [panels gold cost]``
+``python -m benchmarks.juries [hard panels gold cost]``
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import run_parts, table
-from codiag.models import DawidSkene
+from codiag.models import DawidSkene, Jury
 from codiag.synthetic import Crowd, jury_votes
 
 SEEDS, GOLD_SEEDS = 20, 2
@@ -61,8 +61,8 @@ def calibration_error(probabilities: np.ndarray, truth: np.ndarray) -> float:
 
 def _trial(options: dict[str, Any], seed: int) -> list[float]:
     crowd, k = jury_votes(**options, seed=seed), options["n_classes"]
-    model = DawidSkene(random_state=0).fit(crowd.votes)
-    plain = DawidSkene(random_state=0, families="none").fit(crowd.votes)
+    model = Jury(ordered=options.get("ordered", False), random_state=0).fit(crowd.votes)
+    plain = DawidSkene(random_state=0).fit(crowd.votes)
     shares = np.bincount(crowd.truth, minlength=k) / crowd.truth.size
     accuracy = np.einsum("wcc,c->w", crowd.confusions, shares)
     low, high = model.worker_accuracy_interval_.T
@@ -87,19 +87,47 @@ def panels() -> str:
     head = ("jury", "majority", "independent", "codiag", "gain", "calibration", "covered", "votes", "families")
     return (
         f"## Juries that think alike\nMeans over {SEEDS} juries of `synthetic.jury_votes`: accuracy in per cent of the "
-        "majority, of `DawidSkene(families='none')` and of `DawidSkene()`; calibration error; share of the 90 % "
+        "majority, of `DawidSkene()` and of `Jury()`, for grades `Jury(ordered=True)`; calibration error; share of the 90 % "
         "intervals that hold the accuracy of a judge; effective votes; families found.\n\n" + table(head, rows)
     )
+
+
+HARD = [(1000, 10, 0.5, 0.6, 0.95), (400, 12, 0.3, 0.6, 0.9), (400, 8, 0.4, 0.55, 0.95)]
+"""Items, judges, share of hard items, and accuracy on hard and on easy items."""
+
+
+def _hard_trial(n: int, n_workers: int, share: float, low: float, high: float, seed: int) -> list[float]:
+    rng = np.random.default_rng(seed)
+    truth, rate = rng.integers(0, 2, n), np.where(rng.random(n) < share, low, high)
+    votes = np.where(rng.random((n, n_workers)) < rate[:, None], truth[:, None], 1 - truth[:, None])
+    found = np.mean(votes, axis=1) + 1e-3 * rng.standard_normal(n) > 0.5
+    jury, plain = Jury(random_state=0).fit(votes), DawidSkene(random_state=0).fit(votes)
+    right = [100 * np.mean(labels == truth) for labels in (found, plain.labels_, jury.labels_)]
+    return [*right, len(jury.families_) > 0]
+
+
+def hard() -> str:
+    """Independent judges and items of different difficulty: there are no families, and the majority is best."""
+    rows = []
+    for setting in HARD:
+        results = [_hard_trial(*setting, FIRST + seed) for seed in range(SEEDS)]
+        n, n_workers, share, low, high = setting
+        vote, plain, ours, families = np.mean(results, axis=0)
+        name = f"{n} items, {n_workers} judges, {share:g} hard, {low:g}/{high:g}"
+        rows.append((name, f"{vote:.2f}", f"{plain:.2f}", f"{ours:.2f}", f"{round(families * SEEDS)} of {SEEDS}"))
+    head = ("crowd", "majority", "`DawidSkene()`", "`Jury()`", "with a family")
+    return f"## Hard items\nAccuracy in per cent, means over {SEEDS} crowds.\n\n" + table(head, rows)
 
 
 def _gold_trial(options: dict[str, Any], n_gold: int, seed: int) -> list[float]:
     crowd, k = jury_votes(**options, seed=seed), options["n_classes"]
     truth, labels = crowd.truth, crowd.votes[2].reshape(crowd.truth.size, -1)
     known = np.random.default_rng(seed).permutation(truth.size) < n_gold
-    without = DawidSkene(random_state=0).fit(labels)
-    model = DawidSkene(random_state=0).fit(labels, {int(t): int(truth[t]) for t in np.flatnonzero(known)})
+    jury = Jury(ordered=options.get("ordered", False), random_state=0)
+    without = jury.fit_predict(labels)
+    model = jury.fit(labels, {int(t): int(truth[t]) for t in np.flatnonzero(known)})
     best = labels[:, np.argmax(np.mean(labels[known] == truth[known, None], axis=0))]
-    found = majority(crowd, k), best, _naive_bayes(labels, truth, known, k), without.labels_, model.labels_
+    found = majority(crowd, k), best, _naive_bayes(labels, truth, known, k), without, model.labels_
     return [100 * np.mean((each == truth)[~known]) for each in found]
 
 
@@ -126,7 +154,7 @@ def gold() -> str:
     return (
         f"## Juries with known classes\nAccuracy in per cent on the other tasks, means over {GOLD_SEEDS} juries: the "
         "majority, the judge who is best on the known classes, naive Bayes by confusion matrices from these, "
-        "`DawidSkene()` without and with them, and the difference to the best of the first three.\n\n"
+        "`Jury()` without and with them, and the difference to the best of the first three.\n\n"
         + table(head, rows)
     )
 
@@ -142,10 +170,10 @@ def cost() -> str:
     for name, make in kinds.items():
         crowd = make()
         begin = time.process_time()
-        model = DawidSkene(random_state=0).fit(crowd.votes)
+        model = Jury(ordered="grades" in name, random_state=0).fit(crowd.votes)
         rows.append((name, crowd.votes[0].size, f"{time.process_time() - begin:.1f}", len(model.families_)))
     return "## Cost of a jury\nOne thread.\n\n" + table(("jury", "votes", "seconds", "families"), rows)
 
 
 if __name__ == "__main__":
-    run_parts("juries", {"panels": panels, "gold": gold, "cost": cost})
+    run_parts("juries", {"hard": hard, "panels": panels, "gold": gold, "cost": cost})

@@ -144,7 +144,7 @@ def confusions(model: DawidSkene, *, n_workers: int = 12, axes: Any = None) -> A
     """
     check_is_fitted(model)
     if not hasattr(model, "confusion_"):
-        raise TypeError(f"model must be a DawidSkene; got {type(model).__name__}")
+        raise TypeError(f"model must be a DawidSkene or a Jury; got {type(model).__name__}")
     as_number("n_workers", n_workers, integer=True)
     table = worker_columns(model)
     drawn = np.argsort(-table["votes"], kind="stable")[:n_workers]

@@ -61,7 +61,7 @@ def jury_votes(
     See Also
     --------
     crowd_votes : Votes of independent workers.
-    codiag.models.DawidSkene : A model that finds families.
+    codiag.models.Jury : A model that finds families.
 
     Examples
     --------

@@ -39,7 +39,7 @@ def test_seeds_hardly_matter(name):
 
     data = load_crowd(name)
     models = [DawidSkene(random_state=seed).fit(data.votes) for seed in range(3)]
-    assert all(model.diagnostics_["init"] == "moments" for model in models)
+    assert all(model.init_ == "moments" for model in models)
     for model in models[1:]:
         assert np.mean(model.labels_ == models[0].labels_) > 0.99
         assert_allclose(model.worker_accuracy_, models[0].worker_accuracy_, atol=0.05)
@@ -92,7 +92,7 @@ def test_expectation_maximization_is_that_of_dawid_and_skene(one_coin):
     assert_allclose(model.priors_, shares, atol=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     k=st.integers(2, 4),
@@ -100,22 +100,21 @@ def test_expectation_maximization_is_that_of_dawid_and_skene(one_coin):
     init=st.sampled_from(["moments", "majority"]),
     prior=st.sampled_from(["estimated", "uniform"]),
     one_coin=st.booleans(),
-    pooling=st.sampled_from([0.0, 0.5]),
 )
-def test_the_objective_never_falls(seed, k, smoothing, init, prior, one_coin, pooling):
+def test_the_objective_never_falls(seed, k, smoothing, init, prior, one_coin):
     rng = np.random.default_rng(seed)
     votes = tuple(rng.integers(0, size, 60) for size in (15, 6, k))
-    pooling = 0.0 if smoothing == "estimated" else pooling
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model = DawidSkene(
-            init=init, prior=prior, smoothing=smoothing, one_coin=one_coin, pooling=pooling, max_iter=30, tol=0
+            init=init, prior=prior, smoothing=smoothing, one_coin=one_coin, max_iter=30, tol=0
         ).fit(votes)
     assert np.min(np.diff(model.loss_history_), initial=0) > -1e-10
     assert_allclose(np.sum(model.confusion_, axis=1), 1)
     assert_allclose(np.sum(model.probas_, axis=1), 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_moments_lead_to_the_optimum_beside_the_truth(k):
     for seed in range(3):
@@ -123,10 +122,11 @@ def test_moments_lead_to_the_optimum_beside_the_truth(k):
         options = {"smoothing": 0.01, "max_iter": 500, "tol": 1e-9}
         found = DawidSkene(random_state=seed, **options).fit(data.votes)
         beside = DawidSkene(init=data.confusions, **options).fit(data.votes)
-        assert found.diagnostics_["init"] == "moments"
+        assert found.init_ == "moments"
         assert abs(found.log_likelihood_ - beside.log_likelihood_) < 1e-4 * data.votes[0].size
 
 
+@pytest.mark.slow
 def test_moments_recover_classes_if_every_worker_permutes_the_labels():
     """The majority vote then carries no information; moments do not need it."""
     gaps = []
@@ -134,7 +134,7 @@ def test_moments_recover_classes_if_every_worker_permutes_the_labels():
         rng = np.random.default_rng([seed, 9])
         errors = np.stack([one[rng.permutation(8)] for one in worker_confusions(40, 8, seed=[seed, 1])])
         votes = crowd_votes(5000, errors, density=0.25, seed=[seed, 2]).votes
-        options = {"smoothing": 0.01, "max_iter": 500, "tol": 1e-7, "families": "none"}
+        options = {"smoothing": 0.01, "max_iter": 500, "tol": 1e-7}
         truth, moments, majority = (
             DawidSkene(init=init, random_state=seed, **options).fit(votes).log_likelihood_ / votes[0].size
             for init in (errors, "moments", "majority")
@@ -169,7 +169,7 @@ def test_classes_are_named_so_that_most_votes_are_right():
 @pytest.mark.parametrize("method", [None, "tpm", "als", "ojd1"])
 def test_small_votes_of_any_kind_get_an_answer(method):
     """Constant, repeated, contradictory, nearly empty: where moments fail, the majority is asked."""
-    for seed in range(9 if method is None else 3):
+    for seed in range(4 if method is None else 2):
         rng = np.random.default_rng(seed)
         votes = rng.integers(-1, 3, (rng.integers(2, 20), rng.integers(2, 7)))
         votes = np.tile(votes[:4], (2, 1)) if seed % 3 == 0 else votes
@@ -211,17 +211,7 @@ def test_of_a_worker_without_votes_only_the_prior_is_known(smoothing):
     assert_allclose(model.confusion_standard_errors_[20], np.sqrt((1 - 1 / 3) / (smoothing * 9)))
 
 
-def test_pooled_smoothing_makes_a_worker_without_votes_like_the_others():
-    errors = np.tile(np.array([[0.95, 0.45], [0.05, 0.55]]), (15, 1, 1))
-    data = crowd_votes(400, errors, seed=0)
-    matrix = np.full((400, 16), -1)
-    matrix[data.votes[0], data.votes[1]] = data.votes[2]
-    found = DawidSkene(smoothing=1.0, pooling=1.0, random_state=0).fit(matrix).confusion_[15]
-    assert_allclose(found, errors[0], atol=0.2)
-    even = DawidSkene(smoothing=1.0, pooling=0.0, random_state=0).fit(matrix).confusion_[15]
-    assert_allclose(even, 0.5)
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("one_coin", [False, True])
 def test_standard_errors_are_the_deviations_from_the_truth(one_coin):
     errors = worker_confusions(15, 3, seed=0)
@@ -276,8 +266,6 @@ def test_one_class_one_vote_and_tasks_nobody_saw():
         ({"init": np.ones((2, 3, 3))}, "init must contain a matrix for each of 20 workers"),
         ({"prior": "flat"}, "prior must be 'estimated', 'uniform' or an array"),
         ({"prior": [0.5, 0.5]}, "prior must contain 3 positive shares"),
-        ({"groups": [0, 1, 2]}, "groups must contain 0, 1 or 2 for each of 20 workers"),
-        ({"pooling": 2}, "pooling must be between 0 and 1"),
         ({"max_iter": -1}, "max_iter"),
         ({"smoothing": -1.0}, "smoothing"),
         ({"smoothing": np.inf}, "smoothing must be finite"),
@@ -294,7 +282,7 @@ def test_parameters_are_stored_and_cloned():
     assert clone(model).get_params() == model.get_params()
 
 
-OPTIONS = [{}, {"one_coin": True}, {"smoothing": 1.0, "pooling": 0.5}, {"max_iter": 0}]
+OPTIONS = [{}, {"one_coin": True}, {"smoothing": 1.0}, {"max_iter": 0}]
 
 
 def votes_with_copies_and_repetitions():
@@ -317,10 +305,8 @@ def test_the_order_of_votes_does_not_matter(options, n_gold):
     one, other = (
         DawidSkene(random_state=0, **options).fit(tuple(columns[:, rows]), gold) for rows in (slice(None), shuffled)
     )
-    for name in ("probas_", "priors_", "priors_standard_errors_", "confusion_", "confusion_standard_errors_",
-                 "confusion_spread_", "worker_accuracy_interval_", "log_likelihood_"):  # fmt: skip
+    for name in ("probas_", "priors_", "confusion_", "confusion_standard_errors_", "worker_accuracy_interval_"):
         assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-12, err_msg=name)
-    assert [each.tolist() for each in other.families_] == [each.tolist() for each in one.families_]
 
 
 @pytest.mark.parametrize(
@@ -347,7 +333,6 @@ def test_estimates_do_not_depend_on_names(options, init, tolerance):
     assert_allclose(other.priors_[classes], one.priors_, atol=tolerance)
     assert_allclose(other.confusion_[workers][:, classes][:, :, classes], one.confusion_, atol=tolerance)
     assert_allclose(other.worker_accuracy_[workers], one.worker_accuracy_, atol=tolerance)
-    assert [sorted(workers[each].tolist()) for each in one.families_] == [each.tolist() for each in other.families_]
 
 
 def test_too_few_steps_are_warned_of():
@@ -355,7 +340,7 @@ def test_too_few_steps_are_warned_of():
     with pytest.warns(codiag.ConvergenceWarning, match=r"did not converge in max_iter=2 steps.*tol=1e-06") as caught:
         model = DawidSkene(max_iter=2, smoothing=1.0, random_state=0).fit(votes)
     assert [one.filename for one in caught] == [__file__]
-    assert not model.diagnostics_["converged"]
+    assert not model.converged_
     for asked in ({}, {"max_iter": 2, "tol": 0}, {"max_iter": 0}):
         assert DawidSkene(smoothing=1.0, random_state=0, **asked).learn(votes) == ()
 
@@ -364,7 +349,7 @@ def test_too_few_steps_are_warned_of():
 def test_warnings_point_at_the_line_that_called(step):
     votes = np.arange(4) // 2, np.arange(4) % 2, np.array([0, 1, 0, 1])
     (told,) = DawidSkene(random_state=0).learn(votes)
-    with pytest.warns(UserWarning, match="moments do not determine this crowd") as caught:
+    with pytest.warns(UserWarning, match="^The method of moments") as caught:
         getattr(DawidSkene(random_state=0), step)(votes)
     assert [(str(one.message), one.filename) for one in caught] == [(str(told), __file__)]
 
@@ -377,3 +362,19 @@ def test_workers_without_a_task_of_a_class_have_uniform_labels_for_it(max_iter):
         warnings.simplefilter("ignore")
         model = DawidSkene(smoothing=0, max_iter=max_iter, random_state=0).fit((task, worker, label))
     assert_allclose(model.confusion_.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(
+    ("n", "n_workers", "share_hard", "hard", "easy"),
+    [(1000, 10, 0.5, 0.6, 0.95), (400, 12, 0.3, 0.6, 0.9), (400, 8, 0.4, 0.55, 0.95)],
+)
+def test_where_tasks_differ_in_difficulty_labels_are_about_those_of_the_majority(n, n_workers, share_hard, hard, easy):
+    """Workers are alike and independent: nothing is better than the majority."""
+    gains = []
+    for seed in range(8):
+        rng = np.random.default_rng([seed, n])
+        truth, rate = rng.integers(0, 2, n), np.where(rng.random(n) < share_hard, hard, easy)
+        votes = np.where(rng.random((n, n_workers)) < rate[:, None], truth[:, None], 1 - truth[:, None])
+        majority = np.mean(votes, axis=1) + 1e-3 * rng.standard_normal(n) > 0.5
+        gains.append(np.mean(DawidSkene(random_state=0).fit_predict(votes) == truth) - np.mean(majority == truth))
+    assert np.mean(gains) > -0.01

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 
 from codiag.methods import ALS, NLS, NOJD
 from codiag.models import DawidSkene
@@ -32,10 +31,8 @@ def test_any_method_serves(method):
     data = crowd(3)
     method = ALS(init=NOJD()) if method == "als" else method
     model = DawidSkene(method=method, max_iter=0, n_partitions=5, random_state=0).fit(data.votes)
-    assert model.diagnostics_["init"] == "moments"
+    assert model.init_ == "moments"
     assert np.abs(model.confusion_ - data.confusions).mean() < 0.06
-    assert np.all(model.confusion_spread_ >= 0)
-    assert 0.005 < model.confusion_spread_.mean() < 0.1
 
 
 @pytest.mark.parametrize(
@@ -57,23 +54,22 @@ def test_votes_of_fewer_classes_are_no_mistake_of_the_user(method, monkeypatch):
     truth = rng.integers(0, 2, 60)
     votes = np.tile(truth[:, None], 9)
     votes[0, 0] = 2
-    with pytest.warns(UserWarning, match="moments do not determine this crowd"):
+    with pytest.warns(UserWarning, match="^The method of moments"):
         DawidSkene(method=method, n_partitions=2, random_state=0).fit(votes)
 
 
 @pytest.mark.parametrize(
-    ("votes", "reason"),
+    "votes",
     [
-        (([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1]), "three workers"),
-        ((np.arange(60) // 2, np.arange(60) % 3, np.arange(60) % 2), "only 0 tasks have votes from three groups"),
-        ((np.repeat(np.arange(6), 6), np.tile(np.arange(6), 6), np.arange(36) % 9), "fewer than the 9 classes"),
+        ([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1]),  # two workers
+        (np.arange(60) // 2, np.arange(60) % 3, np.arange(60) % 2),  # two votes on a task
+        (np.repeat(np.arange(6), 6), np.tile(np.arange(6), 6), np.arange(36) % 9),  # six tasks, nine classes
     ],
 )
-def test_what_moments_cannot_tell_is_asked_of_the_majority(votes, reason):
-    with pytest.warns(UserWarning, match=reason):
+def test_what_moments_cannot_tell_is_asked_of_the_majority(votes):
+    with pytest.warns(UserWarning, match="^The method of moments"):
         model = DawidSkene().fit(votes)
-    assert model.diagnostics_["init"] == "majority"
-    assert np.all(np.isnan(model.confusion_spread_))
+    assert model.init_ == "majority"
     assert np.all(np.isfinite(model.probas_))
 
 
@@ -94,23 +90,14 @@ def test_directions_are_judged_by_tasks_that_had_no_say():
     for seed in (1, 6, 14, 17, 18, 32):
         rng = np.random.default_rng(seed)
         votes = as_votes(tuple(rng.integers(0, size, 4000) for size in (400, 20, 3)))
-        groups = np.stack([random_groups(votes, rng) for _ in range(10)])
-        assert isinstance(estimate_crowd(votes, groups, None, 0), str)
+        assert estimate_crowd(votes, 10, None, rng) is None
 
 
 def test_votes_without_meaning_are_not_taken_for_classes():
     rng = np.random.default_rng(0)
     votes = tuple(rng.integers(0, size, 3000) for size in (400, 30, 4))
-    with pytest.warns(UserWarning, match="do not separate 4 classes"):
+    with pytest.warns(UserWarning, match="^The method of moments cannot tell the 4 classes"):
         DawidSkene().fit(votes)
-
-
-def test_groups_of_ones_own():
-    data = crowd(n=1000)
-    model = DawidSkene(groups=np.arange(20) % 3, random_state=0).fit(data.votes)
-    assert model.diagnostics_["n_partitions"] == 1
-    again = DawidSkene(groups=(np.arange(20) % 3)[None], random_state=0).fit(data.votes)
-    assert_array_equal(model.confusion_, again.confusion_)
 
 
 def test_groups_have_like_numbers_of_votes():
@@ -123,5 +110,5 @@ def test_groups_have_like_numbers_of_votes():
 
 def test_many_classes_are_left_to_the_majority():
     votes = (np.repeat(np.arange(300), 3), np.tile(np.arange(3), 300), np.repeat(np.arange(300) % 150, 3))
-    with pytest.warns(UserWarning, match="at most 100 classes"):
-        assert DawidSkene(max_iter=1, tol=0, families="none").fit(votes).classes_.size == 150
+    with pytest.warns(UserWarning, match="^The method of moments"):
+        assert DawidSkene(max_iter=1, tol=0).fit(votes).classes_.size == 150

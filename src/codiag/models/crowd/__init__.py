@@ -15,7 +15,7 @@ from codiag.models.crowd._em import (
 from codiag.models.crowd._forms import as_column, as_frame, is_missing, named_columns, of_one_length
 from codiag.models.crowd._invalid import set_aside_invalid
 from codiag.models.crowd._model import DawidSkene, VoteModel, not_converged, vote_warnings
-from codiag.models.crowd._prior import added_votes, estimate_prior
+from codiag.models.crowd._prior import SKILL, added_votes, estimate_prior
 from codiag.models.crowd._starts import estimate_crowd, random_groups
 from codiag.models.crowd._tables import (
     CrowdTables,

@@ -120,9 +120,9 @@ def _as_matrix(votes: Any) -> np.ndarray:
         return votes
     try:
         matrix = np.array(votes, dtype=object)
+        return matrix if len({type(entry) for entry in matrix.ravel()}) > 1 else np.asarray(votes)
     except ValueError as error:  # rows of unequal length
         raise ValueError(f"{VOTE_FORMS}; got {type(votes).__name__}: {error}") from None
-    return matrix if len({type(entry) for entry in matrix.ravel()}) > 1 else np.asarray(votes)
 
 
 def is_missing(column: np.ndarray, marker: Any = None) -> np.ndarray:

@@ -65,10 +65,11 @@ def _skill_errors(votes: Votes, run: Run) -> np.ndarray:
 
 
 def beta_intervals(means: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """Return intervals of Beta distributions with these means and standard deviations, (n, 2)."""
+    """Return intervals of Beta distributions with these means and standard deviations, which hold the means, (n, 2)."""
     means = np.clip(means, 1e-9, 1 - 1e-9)
     strength = np.maximum(means * (1 - means) / np.maximum(errors, 1e-9) ** 2 - 1, 1e-3)
-    return betaincinv((means * strength)[:, None], ((1 - means) * strength)[:, None], np.array(TAILS))
+    low, high = (betaincinv(means * strength, (1 - means) * strength, tail) for tail in TAILS)
+    return np.stack([np.minimum(low, means), np.maximum(high, means)], axis=1)
 
 
 def _confusion_errors(votes: Votes, run: Run, prior: Prior) -> np.ndarray:

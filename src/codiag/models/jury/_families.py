@@ -64,7 +64,7 @@ def as_families(families: Any, workers: np.ndarray) -> np.ndarray:
 
 
 def find_families(votes: Votes, copies: list[tuple[int, int]], rng: np.random.Generator) -> np.ndarray:
-    """Return the number of the family of each judge, -1 for those without one."""
+    """Return the number of the family of each judge, in the order of their first judges, -1 for those without one."""
     alone = np.full(votes.workers.size, -1)
     suspects = _suspects(votes, alone, copies, rng)
     if suspects.size < 2 or votes.classes.size == 1:
@@ -79,7 +79,7 @@ def find_families(votes: Votes, copies: list[tuple[int, int]], rng: np.random.Ge
     best = max(np.unique(np.linspace(0, len(levels) - 1, MOST_LEVELS).astype(int)).tolist(), key=evidence)
     while (nearby := max(_neighbours(best, len(levels)), key=evidence)) != best:
         best = nearby
-    return levels[best]
+    return as_families(np.where(levels[best] < 0, None, levels[best]).tolist(), votes.workers)
 
 
 def _neighbours(level: int, n_levels: int) -> list[int]:
