@@ -212,6 +212,7 @@ def test_a_fit_to_a_list_reaches_least_squares_from_the_truth(
     assert fit.relative_error <= _best(tensor, truth) * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_steps_with_the_curvature_of_a_sample_reach_the_same_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
     tensor, truth = _observed(150, 200000, 3)
     drawn = []

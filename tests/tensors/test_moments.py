@@ -87,6 +87,7 @@ def test_every_way_to_the_norm_of_word_moments(block, monkeypatch):
 
 
 @pytest.mark.parametrize(("n_documents", "density"), [(200, 2e-3), (20_000, 2e-4)])
+@pytest.mark.slow
 def test_the_norm_of_a_large_vocabulary_needs_no_entries(n_documents, density):
     """Of 10^10 entries, from pairs of few long documents, or from the words of many short ones."""
     counts = sparse.random(n_documents, 2000, density=density, random_state=0, data_rvs=np.ones).tocsr()
