@@ -75,6 +75,7 @@ def test_one_answer(name, noise):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")  # a valley in which one of the ten creeps
+@pytest.mark.slow
 def test_the_authors_nonorthogonal_model():
     """d = k = 20, noise 1e-3: ALS of TensorLy at 0.29, NOJD at 0.15 to 0.18, least squares from the truth at 0.065."""
     errors = {"auto": [], "nojd": []}

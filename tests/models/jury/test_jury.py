@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from codiag.models import DawidSkene, Jury
-from codiag.models.jury import find_families, run_families
 from codiag.models.crowd import as_votes
+from codiag.models.jury import find_families, run_families
 from codiag.synthetic import crowd_votes, jury_votes, worker_confusions
 
 HARD = [(1000, 10, 0.5, 0.6, 0.95), (400, 12, 0.3, 0.6, 0.9), (400, 8, 0.4, 0.55, 0.95)]
