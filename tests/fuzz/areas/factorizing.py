@@ -139,7 +139,7 @@ def _configured(rng: np.random.Generator) -> tuple[Any, str]:
         ),
         (NOJD(n_projections=int(rng.integers(2, 9)), compress=choose(rng, True, False)), ""),
         (NOJD(diagonalizer=JDi()), ""),
-        (OJD(plug_in=choose(rng, True, False, "factors"), whiten=choose(rng, True, False)), ""),
+        (OJD(plug_in=choose(rng, True, False, "inverse"), whiten=choose(rng, True, False)), ""),
         (OJD(diagonalizer=choose(rng, Jacobi(), OrthogonalNewton())), ""),
         (TPM(n_restarts=int(rng.integers(1, 6)), max_sweeps=sweeps), ""),
         (name, claims.get(name, "")),
