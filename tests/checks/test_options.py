@@ -18,7 +18,7 @@ METHODS_OF_ALL_KINDS = [case.method for case in [*DIAGONALIZERS.values(), *METHO
 STRATEGIES = {type(method).__name__: method for method in METHODS_OF_ALL_KINDS if type(method).__name__[0] != "_"}
 
 
-@pytest.mark.parametrize("wrong", ["3", math.nan, math.inf, -1, 0, None, [1], 1j, object()], ids=lambda wrong: type(wrong).__name__)
+@pytest.mark.parametrize("wrong", ["3", math.nan, math.inf, -1, 0, None, [1], 1j, object], ids=str)
 def test_numbers_that_are_refused(wrong):
     with pytest.raises((TypeError, ValueError), match="^tol must"):
         as_number("tol", wrong)
