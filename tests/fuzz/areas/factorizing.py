@@ -126,7 +126,6 @@ def rank_choices(draw: Any) -> Case:
     return Case("codiag.choose_rank", codiag.choose_rank, arguments, valid, (chosen,), ("tensor", "rank"))
 
 
-<<<<<<< HEAD
 @st.composite
 def saved(draw: Any) -> Case:
     """Draw a fit that comes back from its file as it was, or a damaged file, which is refused."""
@@ -135,123 +134,6 @@ def saved(draw: Any) -> Case:
     fit = codiag.Factorization(rng.random(k), factors, float(rng.random()), 2.0, True)
     folder = tempfile.TemporaryDirectory(prefix="codiag-fuzz-")  # goes with the case
     path = Path(folder.name, "fit.npz")
-=======
-def _configured(rng: np.random.Generator) -> tuple[Any, str]:
-    """Return a method with options, or the name of one, and what it claims."""
-    tol, sweeps = choose(rng, 1e-6, 1e-9), int(choose(rng, 1, 3, 50, 300))
-    name = choose(rng, *sorted(METHODS))
-    claims = {"auto": "best", "nls": "minimum", "als": "sweep"}
-    options: list[tuple[Any, str]] = [
-        (Auto(max_starts=int(rng.integers(1, 4)), tol=1e-9, max_sweeps=sweeps), "minimum"),
-        (NLS(n_starts=int(rng.integers(1, 4)), max_sweeps=sweeps), "minimum"),
-        (NLS(init=ALS(max_sweeps=5), max_replacements=0), "minimum"),
-        (
-            ALS(
-                init=choose(rng, "random", "svd"),
-                orthogonalize=int(rng.integers(3)),
-                line_search=choose(rng, True, False),
-            ),
-            "sweep",
-        ),
-        (ALS(tol=tol, max_sweeps=sweeps), "sweep"),
-        (
-            NOJD(plug_in=choose(rng, True, False, "inverse"), directions=choose(rng, "random", "orthonormal")),
-            "",
-        ),
-        (NOJD(n_projections=int(rng.integers(2, 9)), compress=choose(rng, True, False)), ""),
-        (NOJD(diagonalizer=JDi()), ""),
-        (OJD(plug_in=choose(rng, True, False, "inverse"), whiten=choose(rng, True, False)), ""),
-        (OJD(diagonalizer=choose(rng, Jacobi(), OrthogonalNewton())), ""),
-        (TPM(n_restarts=int(rng.integers(1, 6)), max_sweeps=sweeps), ""),
-        (name, claims.get(name, "")),
-        (name.upper(), claims.get(name, "")),
-    ]
-    return options[int(rng.integers(len(options)))]
-
-
-@covers(
-    *(f"codiag.methods.{name}" for name in ("ALS", "NLS", "NOJD", "OJD", "TPM")),
-    "codiag.methods.METHODS",
-    "codiag.methods.Method",
-    weight=9,
-)
-def a_method(rng: np.random.Generator) -> Case:
-    """Every method on every kind of tensor; some are for few of them, and say so."""
-    held = _any_tensor(rng)
-    rank = random_rank(rng, held.dense.shape)
-    method, claims = _configured(rng)
-    arguments = {"tensor": held.data, "rank": rank, "method": method, "seed": int(rng.integers(2**31))}
-    must = type(method) in (Auto, NLS, ALS) or str(method).lower() in ("auto", "nls", "als")
-    checks = (about_fit(held, rank, claims, int(rng.integers(2**31))), about_a_fit, *same_again(rng, arguments))
-    named = (*NAMED, "diagonalizer", "directions")
-    function = f"codiag.methods.{type(method).__name__}" if not isinstance(method, str) else "codiag.factorize"
-    return Case(function, codiag.factorize, arguments, True if must and is_moderate(held) else None, checks, named)
-
-
-@covers("codiag.Problem", weight=3)
-def symmetry(rng: np.random.Generator) -> Case:
-    """Tensors declared symmetric or not, with moments for the methods that take one."""
-    size, k = int(rng.integers(2, 6)), int(rng.integers(1, 4))
-    k = min(k, size)
-    factor, weights = rng.standard_normal((size, k)), rng.uniform(0.5, 2, k)
-    clean = np.einsum("ai,bi,ci,i->abc", factor, factor, factor, weights)
-    share, errors = choose(rng, 0.0, 1e-3, 0.1), rng.standard_normal(clean.shape)
-    tensor = clean + share * errors * np.linalg.norm(clean) / np.linalg.norm(errors)
-    moment = (factor * weights) @ factor.T
-    method = choose(rng, None, "nls", OJD(), TPM(), "als")
-    symmetric = choose(rng, True, True, False, None)
-    arguments = {"tensor": tensor, "rank": k, "method": method, "symmetric": symmetric, "seed": int(rng.integers(99))}
-    if symmetric and rng.random() < 0.5:
-        problem = codiag.Problem(tensor, k, second_moment=moment, symmetric=True)
-        arguments = {"tensor": problem, "method": method, "seed": arguments["seed"]}
-
-    def stages(fit: Any, given: dict[str, Any]) -> Problems:
-        yield from finite(fit, given)
-        yield from about_a_fit(fit, given)
-        if symmetric and not fit.symmetric:
-            yield "shape", "symmetric=True gave a fit with modes apart"
-        if not all(isinstance(stage, Stage) and stage.sweeps >= 0 for stage in fit.stages):
-            yield "stages", f"are {fit.stages}"
-
-    valid = True if method is None or isinstance(method, str) else None
-    return Case("codiag.factorize", codiag.factorize, arguments, valid, (stages,), named=(*NAMED, "second_moment"))
-
-
-@covers("codiag.methods.Auto", "codiag.methods.ALS", "codiag.methods.NLS", weight=2)
-def building(rng: np.random.Generator) -> Case:
-    """Options of methods, which are looked at where they are set."""
-    makers: list[tuple[type, dict[str, Any]]] = [
-        (Auto, {"max_starts": 3, "tol": 1e-6, "max_sweeps": 10, "monitor": None}),
-        (NLS, {"init": (np.ones(2), [rng.standard_normal((3, 2))] * 3), "n_starts": 2, "tol": 1e-6}),
-        (NLS, {"init": None, "max_sweeps": 7, "max_replacements": 0}),
-        (ALS, {"init": "svd", "orthogonalize": 1, "line_search": True, "tol": 1e-5, "max_sweeps": 3}),
-        (NOJD, {"plug_in": "inverse", "directions": rng.standard_normal((4, 3)), "compress": False}),
-        (NOJD, {"n_projections": 4, "diagonalizer": JDi()}),
-        (OJD, {"whiten": False, "diagonalizer": Jacobi()}),
-        (TPM, {"n_restarts": 3, "tol": 1e-6, "max_sweeps": 10}),
-    ]
-    maker, options = makers[int(rng.integers(len(makers)))]
-    factor = rng.standard_normal((3, 2))
-    tensor = np.einsum("ai,bi,ci->abc", factor, factor, factor)
-
-    def build_and_use(**given: Any) -> Any:
-        return codiag.factorize(tensor, 2, method=maker(**given), symmetric=True, seed=0)
-
-    valid = None if maker is OJD else True  # the tensor need not have orthogonal factors
-    return Case(f"codiag.methods.{maker.__name__}", build_and_use, options, valid, (finite,), named=NAMED)
-
-
-@covers("codiag.Factorization", weight=2)
-def saving(rng: np.random.Generator) -> Case:
-    """A fit comes back from a file as it was; files that are none are refused."""
-    k, sizes = int(rng.integers(1, 4)), rng.integers(1, 6, 3)
-    factors = [rng.standard_normal((int(size), k)) for size in sizes]
-    stages = (Stage("diagonalize", 3, 0.1, 0.01),)
-    fit = codiag.Factorization(rng.random(k), tuple(factors), float(rng.random()), 2.0, True, stages)
-    path = folder() / "fit.npz"
-    if rng.random() < 0.2:
-        return Case("codiag.Factorization", fit.save, {"path": path}, outputs=("path",), spoilable=False)
->>>>>>> w-paper
     fit.save(path)
     damaged = draw(one_of(False, False, True))
     if damaged:
