@@ -289,21 +289,21 @@ def test_crowds_of_unequal_workers(tmp_path):
     assert_nothing_overlaps(figure)
     matrices = [axes.images[0].get_array() for axes in figure.axes if axes.images and axes.get_title()]
     order = np.argsort(-model.worker_table()["votes"], kind="stable")
-    assert_allclose(matrices, model.confusion_matrices_[order])
+    assert_allclose(matrices, np.swapaxes(model.confusion_, 1, 2)[order])
     with plotting.paper((12, 3)) as own:
         assert plotting.confusions(model, n_workers=4, axes=own.subplots(1, 5)) is own
 
 
 def jury(n_judges, n_families):
     """Return a fitted crowd in which judges of families, each of two, give the same votes."""
-    from codiag.models import DawidSkene
+    from codiag.models import Jury
 
     crowd = crowd_votes(120, worker_confusions(n_judges, 2, seed=0), seed=1)
     matrix = crowd.votes[2].reshape(120, n_judges)
     matrix[:, n_judges - n_families :] = matrix[:, :n_families]
     task, worker = np.indices(matrix.shape).reshape(2, -1)
     names = np.array([f"judge with a long name {place:02d}" for place in range(n_judges)])
-    return DawidSkene(random_state=0).fit((task, names[worker], matrix.ravel()))
+    return Jury(random_state=0).fit((task, names[worker], matrix.ravel()))
 
 
 @pytest.mark.parametrize(("n_judges", "n_families"), [(5, 0), (8, 2), (30, 3), (45, 1)])
@@ -328,14 +328,14 @@ def test_dependence_is_drawn_by_family(n_judges, n_families):
 
 def test_dependence_that_is_not_known_is_gray():
     model = jury(5, 0)
-    pairs = model._dependence.pairs
+    pairs = model._pairs
     known = (pairs.first != 0) | (pairs.second != 1)
-    model._dependence = model._dependence._replace(pairs=type(pairs)(*(column[known] for column in pairs)))
+    model._pairs = type(pairs)(*(column[known] for column in pairs))
     image = plotting.dependence(model).axes[0].images[0]
     colors = image.cmap(image.norm(image.get_array()))
     assert_allclose(colors[0, 1, :3], np.array([0x8D, 0x99, 0xA6]) / 255)
     assert_allclose(image.cmap(image.norm(0.0))[:3], 1, atol=0.05)  # independence has the color of the page
-    with pytest.raises(TypeError, match="model must be a DawidSkene; got SOBI"):
+    with pytest.raises(TypeError, match="model must be a Jury; got SOBI"):
         plotting.dependence(codiag.models.SOBI().fit(np.random.default_rng(0).standard_normal((200, 3))))
 
 

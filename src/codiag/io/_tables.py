@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from codiag._checks import as_flag
 from codiag._text import (
     SEPARATORS,

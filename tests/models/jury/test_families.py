@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from codiag.models.crowd import as_votes, expect, maximize
-from codiag.models.crowd import CrowdModel, Prior
+from codiag.models.crowd import CrowdModel, Prior, as_votes, expect, maximize
 from codiag.models.jury import (
     GUESSES,
     FamilyModel,

@@ -18,8 +18,6 @@ from scipy.special import softmax
 
 from codiag._checks import UndeterminedError
 from codiag.methods import Method
-from codiag.models.crowd._em import CrowdModel, Prior, Start, as_numbers, expect, log_joint, one_coin
-from codiag.models.crowd._votes import MOST_CELLS, Votes
 from codiag.models.base import (
     ViewSums,
     common_order,
@@ -28,6 +26,8 @@ from codiag.models.base import (
     start_from_views,
     weakest,
 )
+from codiag.models.crowd._em import CrowdModel, Prior, Start, as_numbers, expect, log_joint, one_coin
+from codiag.models.crowd._votes import MOST_CELLS, Votes
 
 LEAST_ENTRY = 1e-6
 """The least entry of a confusion matrix from moments, before columns are divided by their sums."""
