@@ -6,6 +6,7 @@ import pytest
 
 NEEDS = {
     "matplotlib": ["src/codiag/plotting", "src/codiag/reports"],  # their examples draw: the extra 'plot'
+    "jinja2": ["src/codiag/reports"],  # the extra 'report'
     "dask": ["src/codiag/tensors/chunked"],  # the extra 'dask'
 }
 EXAMPLES_NEED = {

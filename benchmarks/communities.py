@@ -1,6 +1,6 @@
 """Communities: simulated graphs, dormitories, a large graph.
 
-``CODIAG_DATA_DIR=... python -m benchmarks.communities [simulated parameters dormitories modularities large]``
+``CODIAG_DATA_DIR=... python -m benchmarks.communities [simulated dormitories large]``
 
 The experiment of the paper: ``python -m experiments run communities``.
 """
@@ -21,7 +21,6 @@ from benchmarks.measure import megabytes, run_parts, table, timed
 from codiag.datasets import load_facebook
 from codiag.metrics import overlapping_nmi
 from codiag.models import MixedMembershipCommunities
-from codiag.models.communities import as_network, modularity
 from codiag.synthetic import mixed_membership_graph
 
 SIMULATED = (
@@ -88,41 +87,6 @@ def simulated(threshold: float = 0.3) -> str:
     )
 
 
-PARAMETERS = (
-    (600, 3, 0.1, (1.0, 1.0, 1.0)),
-    (600, 3, 0.3, (1.0, 1.0, 1.0)),
-    (1000, 5, 0.3, (1.0, 1.0, 1.0, 1.0, 1.0)),
-    (1000, 3, 1.0, (1.0, 1.0, 1.0)),
-    (1000, 3, 0.3, (1.5, 0.9, 0.6)),
-)
-"""Nodes, communities, alpha_0, and the relative sizes of communities."""
-
-
-def parameters(n_seeds: int = 12) -> str:
-    """Bias of connectivity and of alpha_0."""
-    rows = []
-    for n, k, alpha_0, sizes in PARAMETERS:
-        truth = 0.02 + 0.28 * np.eye(k)
-        found = []
-        for seed in range(n_seeds):
-            rng = np.random.default_rng([seed, n, k])
-            memberships = rng.dirichlet(alpha_0 * np.array(sizes) / k, n)
-            links = np.triu(rng.random((n, n)) < memberships @ truth @ memberships.T, 1)
-            model = MixedMembershipCommunities(k, correct_bias=True, random_state=seed)
-            model.fit(sparse.csr_array((links | links.T) * 1.0))
-            rates = model.connectivity_
-            found.append([np.trace(rates) / k, (rates.sum() - np.trace(rates)) / (k * k - k), model.alpha_0_])
-        means, errors = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(n_seeds)
-        shown = (f"{mean:.4f} +- {error:.4f}" for mean, error in zip(means, errors, strict=True))
-        rows.append((f"{n:,}", k, alpha_0, ", ".join(map(str, sizes)), *shown))
-    headings = ("nodes", "k", "alpha_0", "relative sizes", "inside (0.3)", "outside (0.02)", "`alpha_0_`")
-    return (
-        "## Connectivity and alpha_0 of simulated graphs\nMeans of `connectivity_`, inside of communities and between "
-        f"them, and of `alpha_0_`, both with `correct_bias=True`, over {n_seeds} graphs, with standard errors of the "
-        "means.\n\n" + table(headings, rows)
-    )
-
-
 def dormitories() -> str:
     """Dormitories and years of real schools, from the strongest membership."""
     rows: list[tuple[object, ...]] = []
@@ -160,39 +124,6 @@ def dormitories() -> str:
     )
 
 
-def modularities() -> str:
-    """Modularity on real schools, the number of communities not given, and at that of Leiden."""
-    rows: list[tuple[object, ...]] = []
-    for school in ("Caltech36", "Amherst41", "Simmons81", "UNC28"):
-        adjacency = load_facebook(school).adjacency
-        network = as_network(adjacency)
-        rival = max((leiden(adjacency, seed) for seed in range(3)), key=partial(modularity, network))
-        best, k = modularity(network, rival), int(rival.max()) + 1
-        rows.append((school, "Leiden, best of 3 seeds", k, f"{best:.4f}", "", "", "", ""))
-        for name, number in (("codiag", None), ("codiag, Leiden's number", k)):
-            model, seconds = timed(partial(_silently, number, adjacency))
-            values = [modularity(network, _compact(labels)) for labels in (model.labels_, model.partition_)]
-            shares = [f"{value:.4f} ({100 * value / best:.1f} %)" for value in values]
-            parts = int(model.partition_.max()) + 1
-            rows.append((school, name, model.n_components_, "", shares[0], shares[1], parts, f"{seconds:.1f}"))
-    headings = ("school", "", "communities", "Leiden", "`labels_`", "`partition_`", "communities there", "s")
-    return (
-        "## Modularity of real schools\nThe strongest membership (`labels_`), and the partition that moves and mergers "
-        "make of it (`partition_`), with shares of Leiden's modularity.\n\n" + table(headings, rows)
-    )
-
-
-def _silently(number: int | None, adjacency: sparse.csr_array) -> MixedMembershipCommunities:
-    model = MixedMembershipCommunities(number, random_state=0)
-    model.learn(adjacency)
-    return model
-
-
-def _compact(labels: np.ndarray) -> np.ndarray:
-    """Return labels from zero on: nodes without links, in which modularity has no part, are a community."""
-    return labels - labels.min()
-
-
 def _spread(values: list[float] | np.ndarray) -> str:
     return f"{np.median(values):.3f} ({np.min(values):.3f}-{np.max(values):.3f})"
 
@@ -217,9 +148,7 @@ def large() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "simulated": simulated,
-    "parameters": parameters,
     "dormitories": dormitories,
-    "modularities": modularities,
     "large": large,
 }
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from benchmarks.grid import Grid
-from codiag.synthetic import PlantedTensor, noisy_tensor, nonorthogonal_model, orthogonal_model
+from codiag.synthetic import PlantedTensor, noisy_tensor
+from experiments.simulated import nonorthogonal_model, orthogonal_model
 
 PEERS = ["TensorLy parafac", "TensorLy parafac, orthogonalised", "pyttb cp_als"]
 LOUD = (1e-3, 1e-2)

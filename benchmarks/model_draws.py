@@ -115,7 +115,7 @@ def graph(seed: int, n: int = 400, alpha_0: float = 1.0) -> Drawn:
     memberships = np.random.default_rng(111).dirichlet(np.full(3, alpha_0 / 3), n)
     rates = 0.05 + 0.25 * np.eye(3)
     linked = np.triu(np.random.default_rng(seed).random((n, n)) < memberships @ rates @ memberships.T, 1)
-    return sparse.csr_array((linked | linked.T).astype(float)), {"memberships": memberships, "connectivity": rates}
+    return sparse.csr_array((linked | linked.T).astype(float)), {"memberships": memberships}
 
 
 CASES: dict[str, dict[str, Case]] = {
@@ -156,12 +156,12 @@ CASES: dict[str, dict[str, Case]] = {
     "communities": {
         "MixedMembershipCommunities, alpha_0 = 1": Case(
             graph,
-            MixedMembershipCommunities(3, alpha_0=1.0, degree_corrected=False, correct_bias=True, random_state=0),
+            MixedMembershipCommunities(3, alpha_0=1.0, degree_corrected=False, random_state=0),
             "memberships",
         ),
         "alpha_0 = 0.1": Case(
             partial(graph, alpha_0=0.1),
-            MixedMembershipCommunities(3, alpha_0=0.1, degree_corrected=False, correct_bias=True, random_state=0),
+            MixedMembershipCommunities(3, alpha_0=0.1, degree_corrected=False, random_state=0),
             "memberships",
         ),
     },

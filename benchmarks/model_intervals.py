@@ -17,6 +17,7 @@ from sklearn.base import clone
 from benchmarks.measure import run_parts, table
 from benchmarks.model_draws import CASES, Case
 from benchmarks.sources import ERRORS
+from codiag.models import jackknife_standard_errors
 
 N_BLOCKS, FIRST_SEED, N_DRAWS = 20, 20_000, 40
 FEWER = {"gaussians": 25, "views": 25, "mixed topics": 20, "communities": 20}
@@ -61,17 +62,19 @@ class Estimates(NamedTuple):
         return float(np.sqrt(max(square, 0)))
 
 
-def measured(case: Case, n_draws: int, **options: Any) -> dict[str, Estimates]:
-    """Fit draws, and return what is found of every parameter."""
+def measured(case: Case, n_draws: int, n_groups: int | None = None) -> dict[str, Estimates]:
+    """Fit draws, and return what is found of every parameter; errors by the jackknife if there are groups."""
     found: dict[str, list[np.ndarray]] = {}
     errors: dict[str, list[np.ndarray]] = {}
     for seed in range(FIRST_SEED, FIRST_SEED + n_draws):
         data, truth = case.draw(seed)
-        model = clone(case.model).set_params(**options).fit(data)
+        model = clone(case.model).fit(data)
+        told = {} if n_groups is None else jackknife_standard_errors(model, data, n_groups=n_groups)
         order = None if case.key is None else _order(_side(getattr(model, f"{case.key}_")), _side(truth[case.key]))
         for name in truth:
-            for kept, attribute in ((found, f"{name}_"), (errors, f"{name}_standard_errors_")):
-                kept.setdefault(name, []).append(_aligned(name, _side(getattr(model, attribute)), order))
+            error = told[f"{name}_"] if told else getattr(model, f"{name}_standard_errors_")
+            for kept, value in ((found, getattr(model, f"{name}_")), (errors, error)):
+                kept.setdefault(name, []).append(_aligned(name, _side(value), order))
     bounds = {"means": (-np.inf, np.inf), "covariances": (0, np.inf), "variances": (0, np.inf)}
     return {
         name: Estimates(np.stack(found[name]), np.stack(errors[name]), _side(truth[name]), bounds.get(name, (0, 1)))
@@ -126,8 +129,7 @@ def family(name: str) -> str:
     rows, n_draws = [], FEWER.get(name, N_DRAWS)
     for model, case in CASES[name].items():
         title, degrees = model, N_BLOCKS - 1 if case.blocks else None
-        options = {"n_jackknife": N_BLOCKS} if case.blocks else {}
-        for parameter, estimates in measured(case, n_draws, **options).items():
+        for parameter, estimates in measured(case, n_draws, N_BLOCKS if case.blocks else None).items():
             rows.append((title, *_row(parameter, estimates, degrees)))
             title = ""
     return f"## Standard errors of models: {name}\n{WORDS.format(n_draws=n_draws)}\n\n" + table(HEADINGS, rows)
@@ -136,12 +138,12 @@ def family(name: str) -> str:
 def blocks(n_draws: int = 20) -> str:
     """Return the table of coverage by the number of blocks."""
     rows = []
-    for n_jackknife in (5, 10, 20, 50):
-        found = measured(CASES["gaussians"]["10 steps of EM"], n_draws, n_jackknife=n_jackknife)
-        quantile = float(student.ppf(0.95, n_jackknife - 1))
+    for n_groups in (5, 10, 20, 50):
+        found = measured(CASES["gaussians"]["10 steps of EM"], n_draws, n_groups)
+        quantile = float(student.ppf(0.95, n_groups - 1))
         for name, one in found.items():
-            covered = f"{100 * one.covered(n_jackknife - 1, one.inside):.1f} %"
-            rows.append((n_jackknife, name, covered, f"{quantile * np.mean(one.errors[:, one.inside]):.4f}"))
+            covered = f"{100 * one.covered(n_groups - 1, one.inside):.1f} %"
+            rows.append((n_groups, name, covered, f"{quantile * np.mean(one.errors[:, one.inside]):.4f}"))
     return (
         f"## Standard errors of models: the number of blocks\nGaussians with 10 steps of EM, as above, the "
         f"first {n_draws} draws, and half the mean length of intervals.\n\n"

@@ -18,9 +18,9 @@ from codiag import Problem, factor_error
 from codiag.extending import Method
 from codiag.methods import NLS, OJD, TPM, Auto
 from codiag.result import solve
-from codiag.synthetic import paper_tensor
 from codiag.tensors import symmetrize
 from experiments.estimators.limits import orthogonal_oracle
+from experiments.simulated import paper_tensor
 
 CASES = [
     *(("authors", noise, True) for noise in (1e-3, 1e-2, 1e-1)),

@@ -11,7 +11,8 @@ from benchmarks.measure import run_parts, table
 from codiag import factor_error
 from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Diagonalization, Jacobi, JDi, OrthogonalNewton
 from codiag.extending import Diagonalizer
-from codiag.synthetic import Stack, matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
+from codiag.synthetic import Stack, matrix_stack, mild_factor, orthonormal_factor, unit_factor
+from simulated import projection_stack
 
 NOISES = (1e-6, 1e-3, 1e-2, 5e-2)
 TRIALS = 20

@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.topics_scale --documents 1000000``. Documents are drawn part by part from a seed, each time a
 part is read, so that nothing is kept on disk; reading takes its own time, which is printed. Memory is the largest
-resident size of the process, with the threads of dask in it. ``--serial`` fits the same parts one after the other
-without dask and prints by how much topics differ, ``--whole`` all documents as one matrix in memory.
+resident size of the process, with the threads of dask in it. ``--whole`` fits all documents as one matrix in memory,
+and prints by how much topics differ.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from codiag.models import LatentDirichlet
-from codiag.models.base import Totals
-from codiag.parts import Parts, as_parts, is_matrix
+from codiag.models.base import sum_over_rows
 
 LENGTH = 50
 """Mean number of words of a document."""
@@ -64,21 +63,9 @@ def as_dask(n_documents: int, n_each: int, k: int, n_words: int) -> Any:
     return da.concatenate(parts)
 
 
-class Reader:
-    """The same parts without dask, and how often they were read."""
-
-    def __init__(self, n_documents: int, n_each: int, k: int, n_words: int) -> None:
-        self.sizes = [min(n_each, n_documents - start) for start in range(0, n_documents, n_each)]
-        self.k, self.n_words, self.n_reads = k, n_words, 0
-
-    def __call__(self) -> Any:
-        self.n_reads += 1
-        return (draw_part(place, size, self.k, self.n_words) for place, size in enumerate(self.sizes))
-
-
-def read_part(part: sparse.csr_array) -> Totals:
-    """Return the number of entries of a part."""
-    return Totals(part.nnz)
+def n_entries(block: sparse.csr_array) -> int:
+    """Return the number of entries of a block."""
+    return int(block.nnz)
 
 
 def peak() -> float:
@@ -109,15 +96,12 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=20)
     parser.add_argument("--each", type=int, default=10_000)
     parser.add_argument("--max-iter", type=int, default=0)
-    parser.add_argument("--serial", action="store_true")
     parser.add_argument("--whole", action="store_true")
     given = parser.parse_args()
     sizes = given.documents, given.each, given.topics, given.words
-    array, reader = as_dask(*sizes), Reader(*sizes)
+    array = as_dask(*sizes)
     print(f"dask array {array.shape} in {array.numblocks[0]} parts, {peak():.2f} GB before the first read")
-    parts: Parts | None = as_parts(array, is_matrix)
-    assert parts is not None
-    entries = timed("one read of the data, which draws it", parts.reduce, read_part).values[0]
+    entries = timed("one read of the data, which draws it", sum_over_rows, n_entries, array)
     print(f"{entries} entries, {12 * entries / 1e9:.2f} GB as one matrix")
     model = timed(
         "fit of the dask array", LatentDirichlet(given.topics, max_iter=given.max_iter, random_state=0).fit, array
@@ -126,12 +110,8 @@ def main() -> None:
     likeness = model.components_ @ truth.T
     likeness /= np.linalg.norm(model.components_, axis=1)[:, None] * np.linalg.norm(truth, axis=1)
     print(f"mean cosine of topics with their nearest true ones {np.mean(np.max(likeness, axis=1)):.4f}")
-    if given.serial:
-        other = LatentDirichlet(given.topics, max_iter=given.max_iter, random_state=0)
-        other = timed("fit of the same parts without dask", other.fit, reader)
-        print(f"{reader.n_reads} reads; topics differ by {distance(model, other)}")
     if given.whole:
-        counts = sparse.vstack(list(reader()), format="csr")
+        counts = sparse.vstack([block.compute() for block in array.to_delayed().ravel()], format="csr")
         other = LatentDirichlet(given.topics, max_iter=given.max_iter, random_state=0)
         other = timed("fit of one matrix in memory", other.fit, counts)
         print(f"topics differ by {distance(model, other)}")

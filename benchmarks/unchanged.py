@@ -22,6 +22,7 @@ import numpy as np
 
 import codiag
 from codiag import models, synthetic
+from experiments.simulated import nonorthogonal_model, orthogonal_model
 
 Case = tuple[str, Callable[[], Any], Any]  # a name, what is timed, the truth
 METHODS = {"orthogonal": ("auto", "ojd0", "ojd1", "tpm", "sd2"), "nonorthogonal": ("auto", "nojd1", "nls", "als")}
@@ -35,8 +36,8 @@ def tensor_cases(seed: int) -> Iterator[Case]:
         "shape": make((20, 30, 40), 6),
         "scale": make((120,) * 3, 10),
     }
-    problems["orthogonal"] = synthetic.orthogonal_model(25, 25, noise=0.01, seed=seed)
-    problems["nonorthogonal"] = synthetic.nonorthogonal_model(15, 15, noise=1e-3, seed=seed)
+    problems["orthogonal"] = orthogonal_model(25, 25, noise=0.01, seed=seed)
+    problems["nonorthogonal"] = nonorthogonal_model(15, 15, noise=1e-3, seed=seed)
     for name, problem in problems.items():
         for method in METHODS.get(name, (None,)):
             options: dict[str, Any] = {"method": method, "symmetric": True if method else None, "seed": seed + 100}

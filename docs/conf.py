@@ -20,7 +20,7 @@ from site_results import write_chapters  # noqa: E402
 import codiag  # noqa: E402
 from codiag.extending import MomentModel  # noqa: E402
 
-HOOKS = {name for base in MomentModel.__mro__[:2] for name in vars(base)} - {"fit", "partial_fit"} | {"learn_more"}
+HOOKS = {name for base in MomentModel.__mro__[:2] for name in vars(base)} - {"fit"}
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 REPOSITORY = METADATA.get("urls", {}).get("Repository", "https://github.com/codiag/codiag").rstrip("/")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from codiag.plotting import INK, MUTED, log_axis, paper
-from codiag.reports import as_svg
+from experiments.markup import as_svg
 from experiments.reports import Figure, Panel, Series
 
 STYLES: dict[str, tuple[str, str]] = {

@@ -8,6 +8,7 @@ formulas stand beside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,9 +19,11 @@ import codiag
 from codiag.diagonalize import QRJ1D, UWEDGE, Diagonalizer, OrthogonalNewton
 from codiag.methods import NOJD
 from codiag.metrics import match_components
-from codiag.synthetic import mild_factor, orthonormal_factor, unit_factor, unit_noise
+from codiag.synthetic import mild_factor, orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor, symmetrize
-from codiag.theory import (
+from experiments.estimators.optimal import OptimalNOJD
+from experiments.simulated import unit_noise
+from experiments.theory import (
     error_bound,
     expected_errors,
     first_order_perturbation,
@@ -110,7 +113,12 @@ def expectations(draws: int) -> list[list[str]]:
     return rows
 
 
-METHODS: dict[str, bool | str] = {"isotropic": False, "factors": True, "inverse": "inverse", "optimal": "optimal"}
+METHODS: dict[str, Callable[..., NOJD]] = {
+    "isotropic": partial(NOJD, plug_in=False),
+    "factors": NOJD,
+    "inverse": partial(NOJD, plug_in="inverse"),
+    "optimal": OptimalNOJD,
+}
 
 
 def methods(tensors: int) -> list[list[str]]:
@@ -133,8 +141,8 @@ def _errors(k: int, d: int, noise: float, seed: int) -> list[float]:
     factor, weights = unit_factor(d, k, rng), rng.uniform(1, 2, k)
     tensor = FactoredTensor(weights, (factor,) * 3).to_dense() + noise * symmetrize(rng.standard_normal((d,) * 3))
     found = []
-    for plug_in in METHODS.values():
-        method = NOJD(plug_in=plug_in, directions="orthonormal", n_projections=d)
+    for kind in METHODS.values():
+        method = kind(directions="orthonormal", n_projections=d)
         fit = codiag.factorize(codiag.Problem(tensor, k, symmetric=True), method=method, seed=0)
         moved = match_components(fit.factors[0], factor).factors[0] - factor
         found.append(float(np.sqrt(np.mean(np.sum(moved**2, axis=0)))))

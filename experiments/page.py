@@ -5,10 +5,10 @@ from __future__ import annotations
 import html
 from collections.abc import Container, Sequence
 
-from codiag.reports import STYLE, document, folded, svg_image, table
 from experiments.chapters import KINDS, RULES, Chapter, kind_of, probability_of, summary, why
 from experiments.claims import Judgement
 from experiments.drawing import labels_of, legend_svg, panel_svg
+from experiments.markup import STYLE, document, folded, svg_image, table
 from experiments.messages import ERRATA, PLACES
 from experiments.reports import Figure, Table
 

@@ -139,11 +139,8 @@ class MethodCase:
     least_squares: bool = False  # ends at a minimum of the distance
     random_start: bool = False  # may end at a local one
     only_symmetric_cubes: bool = False
-    only_order_three: bool = False
 
     def skip_unless_it_takes(self, shape: tuple[int, ...], symmetric: bool) -> None:
-        if self.only_order_three and len(shape) != 3:
-            pytest.skip("it is for tensors of order three")
         if self.only_symmetric_cubes and (len(shape) != 3 or not symmetric):
             pytest.skip("it is for symmetric tensors of order three")
 
@@ -172,7 +169,6 @@ METHODS = {
     "nojd0": MethodCase(NOJD(plug_in=False)),
     "nojd1": MethodCase(NOJD()),
     "nojd inverse": MethodCase(NOJD(plug_in="inverse", directions="orthonormal")),
-    "nojd optimal": MethodCase(NOJD(plug_in="optimal", directions="orthonormal"), only_order_three=True),
     "nojd whole": MethodCase(NOJD(compress=False)),
     "als": MethodCase(ALS(init=NOJD(), tol=1e-12), least_squares=True),
     "als orthogonalized": MethodCase(ALS(orthogonalize=5, tol=1e-12), least_squares=True, random_start=True),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from codiag.synthetic import crowd_votes, unit_factor, worker_confusions
+from codiag.synthetic import Stack, crowd_votes, unit_factor, worker_confusions
+from codiag.tensors import symmetrize
 
 
 def matched(estimate, truth):
@@ -102,3 +103,15 @@ def named_votes():
     given = np.where(rng.random(task.size) < 0.7, truth[task], rng.integers(0, 3, task.size))
     columns = [np.array([f"{name}{i}" for i in column]) for name, column in (("t", task), ("w", worker), ("l", given))]
     return np.stack(columns, axis=1)[rng.permutation(task.size)]
+
+
+def projection_stack(factor, weights, n_projections, *, noise=0.0, seed=None):
+    """Return projections of a noisy symmetric tensor with these components along random unit vectors."""
+    rng = np.random.default_rng(seed)
+    size = factor.shape[0]
+    directions = rng.standard_normal((size, n_projections))
+    directions /= np.linalg.norm(directions, axis=0)
+    symmetric = symmetrize(rng.standard_normal((size, size, size)))
+    diagonals = (directions.T @ factor) * weights
+    matrices = (factor * diagonals[:, None, :]) @ factor.T + noise * np.moveaxis(symmetric @ directions, 2, 0)
+    return Stack(matrices, factor, factor, diagonals)

@@ -16,7 +16,6 @@ import pytest
 from scipy import sparse
 
 from codiag._arrays import like
-from codiag.models.topics import WordMomentTensor
 from codiag.tensors import (
     CrossMomentTensor,
     DaskTensor,
@@ -193,26 +192,6 @@ def _symmetric_outer(to_matrix: Library, to: Library, shape: tuple[int, ...]) ->
     return SymmetricOuterTensor(to_matrix(matrix), to(vector)), entries
 
 
-def word_triples(counts: np.ndarray) -> np.ndarray:
-    """Average over ordered triples of distinct positions in every document, then over documents."""
-    total, n = np.zeros((counts.shape[1],) * 3), 0
-    for document in counts:
-        words = np.repeat(np.arange(counts.shape[1]), document)
-        if words.size < 3:
-            continue
-        places = np.array(list(itertools.permutations(range(words.size), 3)))
-        share = np.zeros_like(total)
-        np.add.at(share, tuple(words[places].T), 1 / len(places))
-        total, n = total + share, n + 1
-    return total / n
-
-
-def _words(shape: tuple[int, ...]) -> Held:
-    counts = np.random.default_rng(shape).poisson(0.7, (40, shape[0]))
-    counts[0], counts[1], counts[2] = np.eye(shape[0], dtype=int)[0], 0, 2
-    return WordMomentTensor(sparse.csr_array(counts)), word_triples(counts)
-
-
 @dataclass(frozen=True)
 class SymmetricKind:
     """A kind of tensor that is symmetric by what it is, with entries of its own."""
@@ -232,7 +211,6 @@ SYMMETRIC_TENSORS: dict[str, SymmetricKind] = {
         for name, library in NUMPY_AND_LIBRARIES.items()
     },
     "symmetric outer of an operator": SymmetricKind(partial(_symmetric_outer, sparse.csr_array, np.asarray)),
-    "words": SymmetricKind(_words),
 }
 """Every kind of tensor that is symmetric by what it is. Counts of words are sparse matrices of SciPy."""
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from codiag.methods import OJD, TPM
+from codiag.models.base import leading_range, on_simplex_rows, view_moments
 from codiag.models.communities import as_network, scaled_stars
-from codiag.models.base import ViewSums, leading_range, on_simplex_rows
 from codiag.problem import Log
 from codiag.tensors import FactoredTensor, Tensor, symmetrize
 from experiments.fitting import silent_fit
@@ -66,7 +66,7 @@ class WhiteStars:
         views = [stars.links[parts[0]][:, leaf] for leaf in parts[1:]]
         bases = [_basis(views, place) for place in range(3)]
         small = [view @ basis for view, basis in zip(views, bases, strict=True)]
-        moments = ViewSums.empty(K, K, K).update((weights, *small)).finish(ALPHA)
+        moments = view_moments(small, weights, ALPHA)
         to_last = [
             moments.pairs(2, 1) @ np.linalg.pinv(moments.pairs(0, 1)),
             moments.pairs(2, 0) @ np.linalg.pinv(moments.pairs(1, 0)),

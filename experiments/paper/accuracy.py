@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from codiag.synthetic import paper_tensor
 from experiments.claims import ENOUGH, PART, Claim, Ruling, Trials, graded, in_range, of_parts, over, share_of
 from experiments.paper.trials import (
     NEAREST,
@@ -28,6 +27,7 @@ from experiments.paper.trials import (
 from experiments.records import Cell, Record, Values, combinations, select
 from experiments.reports import Figure, Report
 from experiments.runs import Experiment
+from experiments.simulated import paper_tensor
 
 EPS = {True: (1e-3, 3e-3, 1e-2, 3e-2, 1e-1), False: (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)}
 N_TRIALS = 50

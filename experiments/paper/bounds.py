@@ -6,9 +6,8 @@ import numpy as np
 
 from codiag import match_components
 from codiag.diagonalize import UWEDGE, OrthogonalNewton, real_eigenvectors
-from codiag.synthetic import orthonormal_factor, unit_noise
+from codiag.synthetic import orthonormal_factor
 from codiag.tensors import FactoredTensor, symmetrize
-from codiag.theory import error_bound, first_order_perturbation, minimum_projections, project_noise, projected_diagonals
 from experiments.claims import Claim
 from experiments.paper.bounds_shown import (
     EPS,
@@ -30,6 +29,14 @@ from experiments.paper.incoherence import coherent_factor, random_mix
 from experiments.paper.trials import grid, stage_of
 from experiments.records import Cell, Values
 from experiments.runs import Experiment
+from experiments.simulated import unit_noise
+from experiments.theory import (
+    error_bound,
+    first_order_perturbation,
+    minimum_projections,
+    project_noise,
+    projected_diagonals,
+)
 
 
 def _cells(quick: bool) -> list[Cell]:

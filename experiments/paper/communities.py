@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from codiag.datasets import is_local, load_facebook
-from codiag.metrics import recovery_curve
 from codiag.models import MixedMembershipCommunities
 from experiments.claims import Claim, Ruling, Trials, of_parts
+from experiments.estimators.recovery import recovery_curve
 from experiments.estimators.stars import K, PolarTPM, WhiteStars
 from experiments.paper.trials import grid, n_trials, shown, stages
 from experiments.records import Cell, Record, Values

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag.synthetic import paper_tensor
 from experiments.claims import Claim, Trials
 from experiments.paper.trials import NEAREST, errors_of, free_methods, grid, orthogonal_methods, stage_of
 from experiments.records import Cell, Record, Values
 from experiments.reports import Report, Table
 from experiments.runs import Experiment
+from experiments.simulated import paper_tensor
 
 EPS = {"orthogonal": (0.01, 0.0075, 0.005, 0.0025, 0.001), "free": (1e-3, 7.5e-4, 5e-4, 2.5e-4, 1e-4)}
 PLACES = (("orthogonal", 50, 50, 25), ("orthogonal", 50, 10, 25), ("orthogonal", 20, 20, 25), ("free", 20, 20, 40))

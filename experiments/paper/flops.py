@@ -10,7 +10,6 @@ import numpy as np
 from codiag.diagonalize import QRJ1D, Jacobi
 from codiag.extending import Method
 from codiag.methods import ALS, NOJD, OJD, TPM, Lathauwer
-from codiag.synthetic import paper_tensor
 from codiag.tensors import symmetrize
 from experiments.claims import Claim, Ruling, Trials, in_range, of_parts
 from experiments.estimators.counting import Counter, jacobi_sweep, power_step, qrj1d_sweep
@@ -20,6 +19,7 @@ from experiments.paper.trials import grid, n_trials, panel_of, stages, table_of
 from experiments.records import Cell, Record, Values
 from experiments.reports import Figure, Report
 from experiments.runs import Experiment
+from experiments.simulated import paper_tensor
 
 SIZES = (6, 9, 12, 16, 20, 25)
 PLACES = [{"d": d} for d in SIZES]

@@ -9,14 +9,15 @@ import numpy as np
 from codiag import match_components
 from codiag.diagonalize import QRJ1D, UWEDGE
 from codiag.extending import Diagonalizer
-from codiag.synthetic import orthonormal_factor, unit_noise
+from codiag.synthetic import orthonormal_factor
 from codiag.tensors import FactoredTensor
-from codiag.theory import first_order_perturbation, project_noise, projected_diagonals
 from experiments.claims import Claim, Ruling, Trials, of_parts
 from experiments.paper.trials import grid, n_trials, panel_of, stage_of, table_of
 from experiments.records import Cell, Record, Values, select
 from experiments.reports import Figure, Report
 from experiments.runs import Experiment
+from experiments.simulated import unit_noise
+from experiments.theory import first_order_perturbation, project_noise, projected_diagonals
 
 MU = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95)
 D = 8

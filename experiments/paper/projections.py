@@ -9,15 +9,15 @@ import numpy as np
 from codiag import factor_error
 from codiag.diagonalize import UWEDGE, Jacobi
 from codiag.methods import NLS
-from codiag.synthetic import paper_tensor
 from codiag.tensors import symmetrize
-from codiag.theory import project_noise
 from experiments.claims import Claim, Ruling, Trials, of_parts
 from experiments.fitting import silent_fit
 from experiments.paper.trials import axis, grid, n_trials, shown, stages
 from experiments.records import Cell, Record, Values
 from experiments.reports import Figure, Panel, Report, Series, Table
 from experiments.runs import Experiment
+from experiments.simulated import paper_tensor
+from experiments.theory import project_noise
 
 NUMBERS = (5, 10, 15, 20, 30, 40, 60, 80, 100)
 EPS = {"orthogonal": 0.05, "free": 0.01}

@@ -9,7 +9,7 @@ import numpy as np
 from codiag.diagonalize import QRJ1D
 from codiag.methods import ALS, NLS, SD2
 from codiag.metrics import nearest_error
-from codiag.synthetic import PlantedTensor, paper_tensor
+from codiag.synthetic import PlantedTensor
 from experiments.claims import Claim, Trials
 from experiments.estimators.limits import GramLathauwer
 from experiments.fitting import silent_fit
@@ -17,6 +17,7 @@ from experiments.paper.trials import grid, shown, stages
 from experiments.records import Cell, Record, Values
 from experiments.reports import Figure, Panel, Report, Series, Table
 from experiments.runs import Experiment
+from experiments.simulated import paper_tensor
 
 EPS = (1e-3, 7.5e-4, 5e-4, 2.5e-4, 1e-4)
 PRINTED = {"NOJD0": 0.142636, "NOJD1 (factors)": 0.135456, "ALS": 0.200180, "Lathauwer": 0.235587, "NLS": 0.154352}

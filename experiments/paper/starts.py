@@ -13,8 +13,8 @@ from codiag.datasets import load_crowd
 from codiag.diagonalize import Jacobi, TwoSided
 from codiag.extending import Diagonalizer, Iterate, Method
 from codiag.methods import NOJD, OJD
-from codiag.models.crowd import as_votes
 from codiag.models.base import ViewMoments, view_problem
+from codiag.models.crowd import as_votes
 from codiag.result import solve
 from codiag.synthetic import orthonormal_factor
 from codiag.tensors import CrossMomentTensor

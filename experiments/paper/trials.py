@@ -73,14 +73,14 @@ def free_methods(size: int, rank: int, *, extras: bool) -> dict[str, Method]:
     """
     methods: dict[str, Method] = {
         "NOJD0 (UWEDGE)": NOJD(plug_in=False, n_projections=2 * size, diagonalizer=UWEDGE()),
-        "NOJD1 (factors, UWEDGE)": NOJD(n_projections=2 * size, plug_in="factors", diagonalizer=UWEDGE()),
+        "NOJD1 (factors, UWEDGE)": NOJD(n_projections=2 * size, plug_in=True, diagonalizer=UWEDGE()),
     }
     if rank < 100:
         method = QRJ1D(tol=1e-4, max_sweeps=200)
         methods |= {
             "NOJD0": NOJD(plug_in=False, n_projections=2 * size, diagonalizer=method),
             "NOJD1": NOJD(n_projections=2 * size, plug_in="inverse", diagonalizer=method),
-            "NOJD1 (factors)": NOJD(n_projections=2 * size, plug_in="factors", diagonalizer=method),
+            "NOJD1 (factors)": NOJD(n_projections=2 * size, plug_in=True, diagonalizer=method),
         }
     return methods | ({"Auto": Auto()} if extras else {})
 

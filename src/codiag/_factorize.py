@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from codiag._arrays import Array, TensorLike
@@ -34,17 +35,17 @@ def factorize(
     Parameters
     ----------
     tensor : array or Tensor
-        Of order three or more: an array of NumPy (also mapped from a file), torch, CuPy, JAX or dask, a COO tensor of
-        pydata/sparse or pyttb, or any `codiag.tensors.Tensor`. Never modified. A dask array too large for memory stays
-        in its chunks, which the scheduler of dask reads a few times; the result is in NumPy. Indices of a sparse tensor
-        that have no entries take no memory but for their rows of zeros in the factors. Labels are kept of an
-        xarray.DataArray, a pandas Series whose index has a level for each mode, and a data frame with a column of
+        Of order three or more: an array of NumPy (also mapped from a file), torch, CuPy, JAX or dask, an array of zarr
+        or h5py, a COO tensor of pydata/sparse or pyttb, or any `codiag.tensors.Tensor`. Never modified. A large array
+        of dask, zarr or h5py stays in its chunks, which dask reads a few times; the result is in NumPy. Indices of a
+        sparse tensor that have no entries take no memory but for their rows of zeros in the factors. Labels are kept of
+        an xarray.DataArray, a pandas Series whose index has a level for each mode, and a data frame with a column of
         labels for each mode and the values in its last column; of the latter two, combinations that are not listed are
         missing, unless `codiag.io.labelled_tensor` says otherwise.
         A `codiag.Problem` says all of this itself, and more; then only `method` and `seed` are given beside it.
     rank : int or "auto"
-        Number of components; "auto" is what `codiag.choose_rank` chooses of one to ten, and an error where it finds no
-        rank supported.
+        Number of components; "auto" is what `codiag.choose_rank` chooses, and an error where it finds no rank
+        supported. ``fit.rank_choice`` has the evidence.
     loss : Loss or str, optional
         How entries scatter, by a name or an object of `codiag.losses`: "poisson" or "negative_binomial" for counts,
         "bernoulli" for yes or no, "huber" for entries with outliers. By default "gaussian", plain least squares;
@@ -65,8 +66,8 @@ def factorize(
     seed : int or numpy.random.Generator, optional
         The same seed gives the same answer, on every device.
     progress : bool, optional
-        Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two seconds.
-        By default, one appears after ten seconds, and never where the standard error is no terminal.
+        Whether to show a bar on the standard error, or below the cell of a notebook; where the standard error is no
+        terminal, a line every ten seconds. By default, a bar appears after ten seconds in terminals and notebooks.
 
     Returns
     -------
@@ -126,5 +127,6 @@ def fitted(problem: Problem, method: Any, seed: Any) -> tuple[Factorization, str
     elif correlated is None:
         fit = solve(plain, strategy, seed)
     if correlated is not None:
-        fit = whitened_fit(plain, correlated, strategy, seed)
+        choice = fit.rank_choice if problem.rank == 0 else None
+        fit = replace(whitened_fit(plain, correlated, strategy, seed), rank_choice=choice)
     return fit, complaint_about(fit, strategy)

@@ -27,56 +27,6 @@ CUBE = np.random.default_rng(0).standard_normal((3, 3, 3))
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (
-            lambda: theory.projections_needed(-1, FACTOR, WEIGHTS, np.nan, orthogonal=False),
-            ValueError,
-            "accuracy must be",
-        ),
-        (
-            lambda: theory.projections_needed(1, FACTOR, WEIGHTS, np.nan, orthogonal=False),
-            ValueError,
-            "noise must not be",
-        ),
-        (
-            lambda: theory.projections_needed(np.nan, FACTOR, WEIGHTS, 0.1, orthogonal=True),
-            ValueError,
-            "accuracy must be",
-        ),
-        (lambda: theory.error_bound(BAD, WEIGHTS, 0.1, orthogonal=False), ValueError, "factor must be finite; 3 of 15"),
-        (lambda: theory.error_bound(FACTOR, WEIGHTS[:2], 0.1, orthogonal=False), ValueError, r"shape \(3,\); got \(2,"),
-        (
-            lambda: theory.error_bound(FACTOR, 0 * WEIGHTS, 0.1, orthogonal=False),
-            ValueError,
-            "weights must not be zero",
-        ),
-        (lambda: theory.error_bound(FACTOR, WEIGHTS, 0.1, orthogonal="no"), TypeError, "orthogonal must be True or"),
-        (lambda: theory.error_bound(FACTOR.T, np.ones(5), 0.1, orthogonal=False), ValueError, "columns than rows"),
-        (
-            lambda: theory.error_bound(np.ones((5, 2)), np.ones(2), 0.1, orthogonal=False),
-            ValueError,
-            "parallel columns",
-        ),
-        (
-            lambda: theory.projection_concentration(FACTOR, 0, orthogonal=False),
-            ValueError,
-            "n_projections must be positive",
-        ),
-        (
-            lambda: theory.projection_concentration(FACTOR, 2.5, orthogonal=False),
-            TypeError,
-            "n_projections must be an integer",
-        ),
-        (
-            lambda: theory.projection_concentration(FACTOR, 5, orthogonal=True),
-            ValueError,
-            "factor must have orthogonal columns",
-        ),
-        (
-            lambda: theory.minimum_projections(FACTOR[0], orthogonal=True),
-            ValueError,
-            r"factor must have shape \(n, n\)",
-        ),
-        (lambda: theory.minimum_projections(FACTOR, orthogonal=False, delta="a"), TypeError, "delta must be a number"),
         (lambda: theory.incoherence(0 * FACTOR), ValueError, "factor must not have columns of zeros"),
         (lambda: theory.incoherence(BAD), ValueError, "factor must be finite"),
         (lambda: theory.factor_condition("abc"), TypeError, "factor must contain real or complex numbers"),
@@ -85,23 +35,6 @@ CUBE = np.random.default_rng(0).standard_normal((3, 3, 3))
         (lambda: theory.kruskal_condition([FACTOR]), ValueError, "three modes or more; got 1"),
         (lambda: theory.kruskal_condition([FACTOR, FACTOR, FACTOR[:, :2]]), ValueError, "one number of columns"),
         (lambda: theory.diagnose(3), TypeError, "fit must be a Factorization"),
-        (
-            lambda: theory.first_order_perturbation(FACTOR, STACK.diagonals[:, :2], STACK.matrices, orthogonal=False),
-            ValueError,
-            r"diagonals must have shape \(n, 3\)",
-        ),
-        (
-            lambda: theory.first_order_perturbation(np.ones((5, 3)), STACK.diagonals, STACK.matrices, orthogonal=False),
-            ValueError,
-            "factor must have independent columns",
-        ),
-        (
-            lambda: theory.afsari_bound(FACTOR, STACK.diagonals, STACK.matrices[:, :4]),
-            ValueError,
-            r"noise must have shape \(4, 5, 5\)",
-        ),
-        (lambda: theory.project_noise(CUBE, np.ones((2, 4))), ValueError, r"directions must have shape \(n, 3\)"),
-        (lambda: theory.projected_diagonals(FACTOR, WEIGHTS, np.ones(5)), ValueError, r"directions must have shape"),
     ],
 )
 def test_theory(call, kind, words):
@@ -127,7 +60,6 @@ def test_a_column_of_zeros_is_a_dependent_one():
         (lambda: synthetic.matrix_stack(FACTOR, 2, noise=-1.0), ValueError, "noise must not be negative"),
         (lambda: synthetic.matrix_stack(BAD, 2), ValueError, "factor must be finite"),
         (lambda: synthetic.matrix_stack(FACTOR, 2, right_factor=np.ones((4, 2))), ValueError, r"shape \(n, 3\); got"),
-        (lambda: synthetic.projection_stack(FACTOR, WEIGHTS[:1], 2), ValueError, r"weights must have shape \(3,\)"),
         (lambda: synthetic.noisy_tensor((3.7, 3, 3), 2), TypeError, "shape must contain integers"),
         (lambda: synthetic.noisy_tensor((-3, -3, 3), 2), ValueError, "shape must not contain negative numbers"),
         (lambda: synthetic.noisy_tensor(5, 2), TypeError, "shape must be a sequence of integers"),
@@ -135,13 +67,6 @@ def test_a_column_of_zeros_is_a_dependent_one():
         (lambda: synthetic.noisy_tensor((3, 4, 5), 2, symmetric=True), ValueError, "modes of one size"),
         (lambda: synthetic.noisy_tensor((3, 3, 3), 2, symmetric="no"), TypeError, "symmetric must be True or False"),
         (lambda: synthetic.noisy_tensor((3, 3, 3), 2, noise=np.inf), ValueError, "noise must be finite"),
-        (lambda: synthetic.nonorthogonal_model(3, 2, noise="a"), TypeError, "noise must be a number"),
-        (lambda: synthetic.orthogonal_model(3, 4, noise=0.1), ValueError, "rank must be at most 3"),
-        (lambda: synthetic.paper_tensor(3, 2, orthogonal=1, noise=0.1), TypeError, "orthogonal must be True or False"),
-        (lambda: synthetic.unit_noise(0), ValueError, "size must be positive"),
-        (lambda: synthetic.operator_norm(CUBE), ValueError, "tensor must be symmetric"),
-        (lambda: synthetic.operator_norm(np.ones((2, 3, 4))), ValueError, "modes of one size"),
-        (lambda: synthetic.operator_norm(np.ones((3, 3, 3)), n_starts=0), ValueError, "n_starts must be positive"),
         (lambda: synthetic.worker_confusions(3, 1), ValueError, "n_classes must be at least 2"),
         (lambda: synthetic.worker_confusions(3, 2, adversarial=2.0), ValueError, "adversarial must be at most 1"),
         (lambda: synthetic.crowd_votes(4, CONFUSIONS[0]), ValueError, r"confusions must have shape \(n, n, n\)"),
@@ -172,19 +97,6 @@ def test_synthetic(call, kind, words):
         (lambda: codiag.match_components((FACTOR, FACTOR[:, :2]), (FACTOR,) * 2), ValueError, "number of components"),
         (lambda: metrics.nearest_error(np.ones((5, 0)), FACTOR), ValueError, "not empty"),
         (lambda: metrics.overlapping_nmi("abc", np.ones((3, 1))), TypeError, "estimate must contain real numbers"),
-        (lambda: metrics.recovery_curve("abc", np.ones((3, 1))), TypeError, "memberships must contain real numbers"),
-        (
-            lambda: metrics.recovery_curve(np.ones((3, 1)), np.ones((3, 1)), [np.nan]),
-            ValueError,
-            "thresholds must be f",
-        ),
-        (lambda: metrics.recovery_curve(np.ones((3, 1)), np.ones((3, 1)), ["a"]), TypeError, "thresholds must contain"),
-        (
-            lambda: metrics.recovery_curve(np.ones((3, 1)), np.ones((3, 1)), level=2),
-            ValueError,
-            "level must be at most",
-        ),
-        (lambda: metrics.recovery_curve(np.ones((0, 1)), np.ones((0, 1))), ValueError, "at least one node"),
     ],
 )
 def test_metrics(call, kind, words):
@@ -242,7 +154,6 @@ SEEDED = {
     "noisy_tensor": lambda seed: synthetic.noisy_tensor((3, 3, 3), 2, seed=seed),
     "crowd_votes": lambda seed: synthetic.crowd_votes(3, CONFUSIONS, seed=seed),
     "graph": lambda seed: synthetic.mixed_membership_graph(9, 2, seed=seed),
-    "unit_noise": lambda seed: synthetic.unit_noise(3, seed),
 }
 
 

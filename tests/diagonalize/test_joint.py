@@ -11,8 +11,9 @@ from cases import METHODS
 from codiag.diagonalize import QRJ1D, UWEDGE, Jacobi, TwoSided, symmetrized
 from codiag.methods import NOJD, OJD
 from codiag.metrics import nearest_error
-from codiag.synthetic import noisy_tensor, orthogonal_model, unit_factor
+from codiag.synthetic import noisy_tensor, unit_factor
 from codiag.tensors import FactoredTensor
+from experiments.simulated import orthogonal_model
 
 
 class TestJoint:

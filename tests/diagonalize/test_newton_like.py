@@ -21,7 +21,8 @@ from codiag.diagonalize import (
     rotate,
     shear,
 )
-from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
+from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, unit_factor
+from simulated import projection_stack
 
 
 @pytest.mark.parametrize("elements", [1, 60, 10**6])

@@ -12,7 +12,8 @@ from assertions import assert_same_factors
 from cases import DIAGONALIZERS, SYMMETRIC
 from codiag._checks import UndeterminedError
 from codiag.diagonalize import UWEDGE, JDi, OrthogonalNewton, pencil_start, random_combinations
-from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
+from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, unit_factor
+from simulated import projection_stack
 
 EXCHANGE = np.array([[[0.0, 1.0], [1.0, 0.0]], [[0.0, 2.0], [2.0, 0.0]]])
 

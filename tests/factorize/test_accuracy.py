@@ -9,7 +9,8 @@ import codiag
 from assertions import largest_distance
 from codiag.methods import NLS, NOJD
 from codiag.metrics import nearest_error
-from codiag.synthetic import noisy_tensor, nonorthogonal_model, orthogonal_model
+from codiag.synthetic import noisy_tensor
+from experiments.simulated import nonorthogonal_model, orthogonal_model
 
 
 def ratios(shape, rank, noise, *, symmetric, seeds):

@@ -7,7 +7,8 @@ import pytest
 
 import codiag
 from codiag.diagonalize import UWEDGE, Jacobi, JDi, OrthogonalNewton
-from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
+from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, unit_factor
+from simulated import projection_stack
 
 NOISES = [1e-6, 1e-3, 1e-2, 5e-2]
 

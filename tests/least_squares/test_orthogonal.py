@@ -9,9 +9,10 @@ import codiag
 from codiag.constraints import NonNegative, Orthogonal
 from codiag.least_squares import LeastSquares, Limits, minimize, polar, rotate
 from codiag.methods import ALS, OJD
-from codiag.synthetic import orthonormal_factor, paper_tensor
+from codiag.synthetic import orthonormal_factor
 from codiag.tensors import FactoredTensor, symmetrize
 from experiments.estimators.limits import orthogonal_oracle
+from experiments.simulated import paper_tensor
 
 
 def planted(shape, rank, rng, noise=0.0):

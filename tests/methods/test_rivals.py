@@ -9,8 +9,9 @@ import codiag
 from assertions import assert_same_factors
 from codiag.diagonalize import QRJ1D, Jacobi, TwoSided
 from codiag.methods import ALS, SD2, TPM, Givens, Lathauwer
-from codiag.synthetic import noisy_tensor, orthogonal_model, unit_factor
+from codiag.synthetic import noisy_tensor, unit_factor
 from codiag.tensors import FactoredTensor
+from experiments.simulated import orthogonal_model
 
 
 class TestRivals:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import pickle
 
 import numpy as np
 import pytest
@@ -25,7 +27,7 @@ from codiag.models import (
 )
 from codiag.models.base import Model
 from codiag.tensors import symmetrize
-from simulated import chain, gaussians, matched, mixed_corpus
+from simulated import gaussians, matched
 
 EVERY = pytest.mark.parametrize("name", MODELS)
 
@@ -214,6 +216,8 @@ class TestBase:
 
     def test_a_model_may_have_no_method_and_no_seed(self):
         class Counter(Model):
+            integers = {"n_components": 1}  # noqa: RUF012
+
             def __init__(self, n_components=2):
                 self.n_components = n_components
 
@@ -249,14 +253,16 @@ def test_hidden_components_warn_once_at_the_call_of_fit(model, data):
 def test_diagnostics_are_a_mapping_with_attributes():
     found = SphericalGaussianMixture(3, random_state=0).fit(gaussians(500, 0)[0]).diagnostics_
     assert found["relative_error"] == found.relative_error
-    assert found["weights_sum"] is None
     assert set(found) == set(vars(found))
     assert "sampling_noise=" in repr(found)
-    assert "weights_sum" not in repr(found)
+    assert found.get("weights_sum") is None
     with pytest.raises(KeyError):
         found["nothing"]
+    with pytest.raises(AttributeError, match=r"^nothing is not among these diagnostics: relative_error"):
+        _ = found.nothing
     with pytest.raises(AttributeError):
         found.relative_error = 0.0
+    assert pickle.loads(pickle.dumps(found)).relative_error == copy.deepcopy(found).relative_error
 
 
 COUNTING = pytest.mark.parametrize("name", [name for name in MODELS if "n_components" in MODELS[name].kind.optional])
@@ -293,38 +299,7 @@ def test_one_component_is_counted_as_one(name):
 
 
 def test_numbers_that_cannot_be_determined_must_be_given():
-    parts = [gaussians(300, seed)[0] for seed in range(3)]
-    for model in (LatentDirichlet(None, max_iter=0), MODELS["PoissonMixture"].kind(None)):
-        model.optional = frozenset({"n_components", "alpha_0"})
-        with pytest.raises(ValueError, match="n_components must be given if X is an iterator"):
-            model.fit(iter([np.ones((3, 4))]))
-    with pytest.raises(ValueError, match="n_components must be given to partial_fit"):
-        SphericalGaussianMixture(None, max_iter=0).partial_fit(parts[0])
-    with pytest.raises(ValueError, match="X must contain samples that differ"):
+    with pytest.raises(ValueError, match=r"^X must contain samples that differ"):
         SphericalGaussianMixture(None).fit(np.ones((10, 3)))
-    with pytest.raises((TypeError, ValueError), match="n_components"):
+    with pytest.raises((TypeError, ValueError), match=r"^n_components"):
         MODELS["PoissonMixture"].kind(None).fit(MODELS["PoissonMixture"].draw(50, 0)[0])
-    parts = np.array_split(gaussians(20_000, 3)[0], 3)
-    assert SphericalGaussianMixture(None, max_iter=0).fit(parts).n_components_ == 3
-
-
-@pytest.mark.parametrize(
-    ("kind", "data", "n_reads"),
-    [
-        (SphericalGaussianMixture, gaussians(20_000, 3)[0], 1),
-        (HiddenMarkov, chain(20_000, 3)[0], 1),
-        (LatentDirichlet, mixed_corpus(20_000, 3)[0], 3),  # frequencies, range and sums, as for a given number
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
-def test_components_are_counted_from_one_read_of_the_data(kind, data, n_reads):
-    reads = []
-
-    def parts():
-        reads.append(1)
-        return iter(np.array_split(data, 3))
-
-    assert kind(None, max_iter=0, random_state=0).fit(parts).n_components_ == 3
-    assert len(reads) == n_reads
-    if n_reads == 1:
-        assert kind(None, max_iter=0, random_state=0).fit(iter(np.array_split(data, 3))).n_components_ == 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from io import BytesIO
 
@@ -20,20 +19,16 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed; it is the
 from codiag import plotting
 from codiag.plotting import (
     extremes,
-    families,
     is_line,
     leverages,
-    log_ticks,
     name_along,
     pixel_means,
     residual_entries,
-    short,
     shown,
-    without_font,
 )
 
 DAYS = np.arange("2024-01-01", "2024-02-10", dtype="datetime64[D]")
-TOWNS = ["東京", "a very long name of a town that nobody reads", "cost $5 & <b>", "München", "x", "y", "z"]
+TOWNS = ["Åre", "a very long name of a town that nobody reads", "cost $5 & <b>", "München", "x", "y", "z"]
 
 
 def data(noise=0.1, seed=0):
@@ -80,7 +75,7 @@ def test_components_are_lines_bars_and_bands(fit):
             [band.min(), band.max()], [(fit.factors[1][:, row] - reach).min(), (fit.factors[1][:, row] + reach).max()]
         )
         assert_allclose([bar.get_height() for bar in doses.patches], fit.factors[2][:, row])  # numbered, in any order
-    assert [axes.get_xlabel() for axes in grid[-1]] == ["town", "day (2024)", "dose"]
+    assert [axes.get_xlabel() for axes in grid[-1]] == ["town", "day", "dose"]
     names = [label.get_text() for label in grid[-1, 0].get_xticklabels()]
     assert names[1:4] == ["a very …y reads", r"cost \$5 & <b>", "München"]
     assert_nothing_overlaps(figure)
@@ -230,14 +225,12 @@ def test_an_image_of_long_modes_is_that_of_means():
     assert_allclose(np.sum(column * np.diff(np.linspace(0, n, 1001).astype(int))), np.sum(a))
 
 
-def test_a_figure_has_room_for_forty_components():
-    factors = [np.random.default_rng(size).standard_normal((size, 60)) for size in (60, 61, 62)]
-    unit = tuple(factor / np.linalg.norm(factor, axis=0) for factor in factors)
-    fit = codiag.factorize(noisy_tensor((4, 5, 6), 1, seed=0).tensor, 1, seed=0)
-    many = replace(fit, weights=np.ones(60), factors=unit, n_observed=None)
-    figure = plotting.components(many, n_components=60, bands=False)
-    assert len(figure.axes) == 3 * 40
-    assert figure.get_suptitle().startswith("the largest 40 of 60 components")
+def test_a_figure_has_room_for_so_many_components(monkeypatch):
+    monkeypatch.setattr("codiag.plotting._components.MOST_ROWS", 2)
+    fit = codiag.factorize(noisy_tensor((4, 5, 6), 3, seed=0).tensor, 3, seed=0)
+    figure = plotting.components(fit, n_components=60, bands=False)
+    assert len(figure.axes) == 3 * 2
+    assert figure.get_suptitle().startswith("the largest 2 of 3 components")
 
 
 SPANS = np.geomspace(10, 3e15, 12).astype("timedelta64[us]")
@@ -282,7 +275,7 @@ def test_crowds_of_unequal_workers(tmp_path):
 
     tasks, workers, given = crowd_votes(200, worker_confusions(9, 2, seed=0), seed=1).votes
     kept = np.random.default_rng(0).random(tasks.size) < np.where(workers < 4, 0.02 * (1 + workers), 1)
-    names = np.array([f"工人{i}" for i in range(9)])
+    names = np.array([f"worker {i}" for i in range(9)])
     table = {"task": tasks[kept], "worker": names[workers[kept]], "label": given[kept]}
     model = DawidSkene(random_state=0).fit(table)
     figure = plotting.confusions(model)
@@ -371,10 +364,10 @@ def test_topics_are_drawn_with_their_most_probable_words(k, n_words):
     from codiag.models import SingleTopic
 
     rng = np.random.default_rng(k)
-    words = ["a-word-that-is-much-too-long-for-a-panel", "\U000f0000", "$x", *(f"w{place}" for place in range(57))]
+    words = ["a-word-that-is-much-too-long-for-a-panel", "\u00e9", "$x", *(f"w{place}" for place in range(57))]
     model = SingleTopic(k)
     model.components_, model.weights_ = rng.dirichlet(np.full(60, 0.3), k), np.full(k, 1 / k)
-    model.n_features_in_, model.diagnostics_ = 60, None
+    model.n_features_in_, model.n_components_ = 60, k
     figure = plotting.topics(model, words, n_words=n_words)
     panels = [axes for axes in figure.axes if axes.axison]
     assert len(panels) == min(k, 12)
@@ -405,35 +398,15 @@ def test_classes_beside_confusion_matrices_do_not_overlap(n_workers, classes):
 
 @pytest.mark.parametrize(("low", "high"), [(1, 1000), (3, 7), (20, 150), (1e-9, 1e3), (5, 5), (95, 105)])
 def test_logarithmic_ticks_are_few_and_apart(low, high):
-    ticks = log_ticks(low, high)
-    assert 1 <= len(ticks) <= 6
     with plotting.paper((3, 2)) as figure:
         axes = figure.subplots()
         axes.plot([low, high], [low, high])
         plotting.log_axis(axes.xaxis, [low, high])
         plotting.log_axis(axes.yaxis, [low, high])
         assert_nothing_overlaps(figure)
-
-
-def test_numbers_are_written_as_people_do():
-    assert [short(value) for value in (0.003, 200.0, 1e-7, 5e-7, 2e5)] == ["0.003", "200", "10⁻⁷", "5·10⁻⁷", "2·10⁵"]
-
-
-def test_characters_that_no_font_has_are_boxes_and_no_warnings(fit, caplog):
-    with caplog.at_level(logging.WARNING, logger="matplotlib"):
-        drawn(fit.plot(n_components=1, bands=False))
-    assert caplog.records == []
-    assert shown("\U0001fbff\U000f0000", 9) == "□□"
-    assert shown("München ≤ 3 µm", 20) == "München ≤ 3 µm"
-    assert families()[0] == "DejaVu Sans"
-
-
-def test_a_figure_says_that_no_font_has_a_character():
-    labels = Labels(("\U000f0000", "day", "dose"), (["\U000f0001", *"abcdef"], None, None))
-    fit = codiag.factorize(Labelled(data(), labels), 1, seed=0)
-    for figure in (fit.plot(), plotting.leverage(fit), plotting.residuals(fit, data())):
-        assert drawn(figure).get_supxlabel().startswith("□: characters that no installed font has")
-    assert without_font(["München", "x", 3]) == ""
+        for axis in (axes.xaxis, axes.yaxis):
+            inside = [tick for tick in axis.get_majorticklocs() if np.prod(axis.get_view_interval() - tick) <= 0]
+            assert 1 <= len(inside) <= 7
 
 
 def test_colors_are_different_for_any_color_vision():
@@ -495,7 +468,7 @@ def test_components_of_neurons_are_bars_and_rows_say_what_they_are():
     assert not neurons.lines or all(len(line.get_xdata()) == 2 for line in neurons.lines)  # the line at zero
     assert any(len(line.get_xdata()) == 50 for line in times.lines)
     assert [axis.get_ylabel() for axis in figure.axes[::3]] == [
-        f"component {row}\nweight {weight:.3g}" for row, weight in enumerate(fit.weights)
+        f"component {row}\nweight {weight:.3g}" for row, weight in enumerate(fit.weights, 1)
     ]
 
 

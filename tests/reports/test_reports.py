@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import html
 import inspect
 import re
@@ -12,32 +11,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import codiag
-from codiag.cli import app
 from codiag.io import preference_votes
 from codiag.labels import Labelled, Labels
-from codiag.models import DawidSkene, LatentDirichlet, MixedMembershipCommunities
-from codiag.synthetic import crowd_votes, mixed_membership_graph, noisy_tensor, worker_confusions
+from codiag.models import Jury, LatentDirichlet
+from codiag.synthetic import crowd_votes, noisy_tensor, worker_confusions
 
-pytest.importorskip("matplotlib", reason="matplotlib is not installed; it is the extra 'plot'")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed; it is in the extra 'report'")
+pytest.importorskip("jinja2", reason="jinja2 is not installed; it is in the extra 'report'")
 
 from browser import DARK, WIDTHS, assert_dark_is_dark, assert_readable, shown
-from codiag.reports import (
-    communities_report,
-    crowd_report,
-    factorization_report,
-    index_advice,
-    jury_report,
-    sign_advice,
-    topics_report,
-)
+from codiag.reports import factorization_report, index_advice, jury_report, rank_report, topics_report
 
-HOSTILE = "<script>alert('1')</script>\"><img src=//x.org/y onerror=alert(2)>&amp;\x1b[31m"
-KINDS = ["fit", "crowd", "jury", "communities", "topics"]
+HOSTILE = "<script>alert('1')</script>\"><img src=//x.org/y onerror=alert(2)>&amp;\x1b[31m{{ 7 * 7 }}"
+KINDS = ["fit", "rank", "jury", "topics"]
 VOID = {"meta", "img", "br"}
-runner = CliRunner()
 
 
 @pytest.fixture(scope="module")
@@ -46,23 +35,18 @@ def results():
     problem = noisy_tensor((6, 20, 5), 2, noise=0.02, seed=0)
     labels = Labels((HOSTILE, "time", "dose"), ([f"{HOSTILE}{place}" for place in range(6)], None, None))
     tensor = Labelled(problem.tensor, labels)
-    choice = codiag.choose_rank(tensor, range(1, 4), seed=0)
     tasks, workers, votes = crowd_votes(60, worker_confusions(9, 3, seed=0), density=0.5, seed=1).votes
-    named = (
-        [f"{HOSTILE}{task}" for task in tasks],
-        [f"{HOSTILE}{one}" for one in workers],
-        [f"{HOSTILE}{v}" for v in votes],
-    )
-    graph = mixed_membership_graph(120, 2, alpha_0=0.2, inside=0.4, outside=0.02, seed=0)
-    ends = np.argwhere(np.triu(np.asarray(graph.adjacency.todense())))
-    edges = [(f"{HOSTILE}{one}", f"{HOSTILE}{other}") for one, other in ends]
+    named = {
+        "task": [f"{HOSTILE}{task}" for task in tasks],
+        "worker": [f"{HOSTILE}{worker}" for worker in workers],
+        "label": [f"{HOSTILE}{vote}" for vote in votes],
+    }
     rng = np.random.default_rng(0)
     topics = rng.dirichlet(np.full(30, 0.2), 3)
     counts = np.array([rng.multinomial(40, share @ topics) for share in rng.dirichlet(np.full(3, 0.3), 400)])
     return {
-        "fit": (choice, tensor),
-        "crowd": DawidSkene(random_state=0, max_iter=500).fit(named),
-        "communities": MixedMembershipCommunities(2, random_state=0).fit(edges),
+        "fit": (codiag.choose_rank(tensor, range(1, 4), seed=0), tensor),
+        "jury": Jury(random_state=0).fit(named),
         "topics": (LatentDirichlet(3, random_state=0).fit(counts), counts, [f"{HOSTILE}{word}" for word in range(30)]),
     }
 
@@ -72,9 +56,8 @@ def pages(results):
     choice, tensor = results["fit"]
     return {
         "fit": factorization_report(choice.fit, tensor, choice=choice, title=HOSTILE),
-        "crowd": crowd_report(results["crowd"], title=HOSTILE),
-        "jury": jury_report(results["crowd"], title=HOSTILE),
-        "communities": communities_report(results["communities"], title=HOSTILE),
+        "rank": rank_report(choice, title=HOSTILE),
+        "jury": jury_report(results["jury"], title=HOSTILE),
         "topics": topics_report(*results["topics"], title=HOSTILE),
     }
 
@@ -108,6 +91,10 @@ class Structure(HTMLParser):
             self.cells[-1] += data
 
 
+def words_of(page):
+    return " ".join(html.unescape(re.sub("<[^>]+>", " ", page)).split())
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_page_holds_all_it_needs_and_labels_are_text(pages, kind):
     structure = Structure(pages[kind])
@@ -121,6 +108,7 @@ def test_a_page_holds_all_it_needs_and_labels_are_text(pages, kind):
     assert "@import" not in pages[kind]
     assert "\x1b" not in pages[kind]
     assert "<script>alert('1')</script>" in html.unescape(pages[kind])  # as text
+    assert "{{ 7 * 7 }}" in pages[kind]
 
 
 @pytest.mark.parametrize("name", codiag.reports.__all__)
@@ -133,10 +121,16 @@ def test_every_report_takes_the_file_to_write_after_its_data(name):
 
 
 def test_a_report_writes_its_page(results, pages, tmp_path):
-    assert communities_report(results["communities"], tmp_path / "page.html", title=HOSTILE) == pages["communities"]
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == pages["communities"]
-    with pytest.raises(ValueError, match="sort must be 'votes' or 'accuracy'; got 'name'"):
-        crowd_report(results["crowd"], sort="name")
+    assert rank_report(results["fit"][0], tmp_path / "page.html", title=HOSTILE) == pages["rank"]
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == pages["rank"]
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_without_jinja2_a_sentence_names_the_extra(results, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match=r"pip install 'codiag\[report\]'"):
+        rank_report(results["fit"][0], tmp_path / "page.html")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -158,21 +152,26 @@ def test_dark_is_dark(pages, seen, tmp_path):
 
 def test_a_fit_is_told_with_its_choice_and_diagnosis(results, pages):
     choice, _ = results["fit"]
-    cells = Structure(pages["fit"]).cells
-    words = html.unescape(pages["fit"])
+    cells, words = Structure(pages["fit"]).cells, words_of(pages["fit"])
     assert choice.reason in words
-    for row in choice.rows():
-        assert any([cells[place], *cells[place + 2 : place + 8]] == list(row[:7]) for place in range(len(cells)))
     fit, start = choice.fit, cells.index("standard error") + 4  # and a heading for each of three modes
     for place, row in enumerate(np.reshape(cells[start : start + 7 * fit.rank], (fit.rank, 7))):
-        assert row[:2].tolist() == [str(place), fit.diagnose().verdicts[place]]
+        assert row[:2].tolist() == [str(place + 1), fit.diagnose().verdicts[place]]
         assert row[2:4].tolist() == [f"{fit.weights[place]:.4g}", f"{fit.weight_standard_errors[place]:.2g}"]
         peaks = [np.argmax(np.abs(factor[:, place])) for factor in fit.factors]
         assert row[4].endswith(str(peaks[0]))
         assert row[5:].tolist() == [str(peak) for peak in peaks[1:]]
     for line in str(choice.fit.diagnose()).split("\n"):
         assert line in words
-    assert f"{100 * (1 - choice.fit.relative_error**2):.4g} %" in words
+    assert f"{100 * (1 - choice.fit.relative_error**2):.4g} % of the variance explained" in words
+
+
+@pytest.mark.parametrize("kind", ["fit", "rank"])
+def test_the_evidence_for_every_rank_is_shown(results, pages, kind):
+    choice, cells = results["fit"][0], Structure(pages[kind]).cells
+    assert choice.reason in words_of(pages[kind])
+    for row in choice.rows():
+        assert any([cells[place], *cells[place + 2 : place + 8]] == list(row[:7]) for place in range(len(cells)))
 
 
 def test_a_choice_is_a_table_in_notebooks(results):
@@ -188,32 +187,23 @@ def test_what_stands_out_is_named():
     tensor[5, 2, 2] = np.nan
     fit = codiag.factorize(Labelled(tensor, Labels(("day", "b", "c"), (np.arange(100, 112), None, None))), 2, seed=0)
     left = tensor - fit.to_tensor()
-    said = index_advice(fit, left)
-    assert any(line.startswith("Check day 103:") for line in said)
+    assert any(line.startswith("Check day 103:") for line in index_advice(fit, left))
     left[:, 4] *= 100
-    assert any(
-        line.startswith("Check b 4: the residuals there are more than 3 times") for line in index_advice(fit, left)
+    assert any(line.startswith("Check b 4: the residuals") for line in index_advice(fit, left))
+
+
+def test_the_deviance_is_named_under_a_loss():
+    counts = np.random.default_rng(0).poisson(3 * np.ones((6, 5, 4)) * np.arange(6)[:, None, None])
+    fit = codiag.factorize(counts, 1, loss="poisson", seed=0)
+    assert f"{100 * fit.explained_deviance:.4g} % of the deviance explained" in words_of(
+        factorization_report(fit, counts)
     )
-
-
-def test_positive_data_with_negative_factors_is_told():
-    rng = np.random.default_rng(1)
-    factors = [rng.random((size, 2)) for size in (6, 7, 8)]
-    tensor = np.einsum("ir,jr,kr->ijk", *factors)
-    for sign, told in ((0, False), (1.0, True)):
-        turned = factors[0] - sign * np.array([0.0, 0.5])
-        data = np.einsum("ir,jr,kr->ijk", turned, *factors[1:])
-        fit = codiag.factorize(data, 2, seed=0)
-        left = np.maximum(data, 0) - fit.to_tensor()
-        assert bool(sign_advice(fit, left)) is told
-    kept = codiag.factorize(tensor, 2, constraints="nonnegative", seed=0)
-    assert sign_advice(kept, tensor - kept.to_tensor()) == []
 
 
 def test_residuals_are_computed_once(results, monkeypatch):
     calls = []
     compute = codiag.plotting.residual_entries
-    for module in ("codiag.reports._factorization", "codiag.plotting._diagnostics"):
+    for module in ("codiag.reports._fit", "codiag.plotting._diagnostics"):
         monkeypatch.setattr(f"{module}.residual_entries", lambda *given: calls.append(1) or compute(*given))
     choice, tensor = results["fit"]
     factorization_report(choice.fit, tensor)
@@ -221,84 +211,41 @@ def test_residuals_are_computed_once(results, monkeypatch):
 
 
 def test_tensors_too_large_to_be_drawn_say_so(monkeypatch, results):
-    monkeypatch.setattr("codiag.reports._factorization.is_large", lambda _: True)
-    monkeypatch.setattr("codiag.reports._factorization._leverage", lambda _: "")
+    monkeypatch.setattr("codiag.reports._fit.is_large", lambda _: True)
     choice, tensor = results["fit"]
     assert "has 600 entries, too many to be drawn" in factorization_report(choice.fit, tensor)
 
 
-def test_a_crowd_is_told_from_the_least_sure_task_on(results, pages):
-    model, cells = results["crowd"], Structure(pages["crowd"]).cells
-    table = model.label_table()
-    order = np.argsort(table["probability"], kind="stable")
-    order = order[table["probability"][order] < 0.999][:20]
-    assert order.size > 1
-    probabilities = [f"{table['probability'][place]:.3f}" for place in order]
-    first = cells.index("next probability") + 1
-    assert cells[first + 3 : first + 6 * order.size : 6] == probabilities
-    confusion = model.worker_table()
-    names = [f"p({given}|{true})" for true in model.classes_ for given in model.classes_]
-    busiest = np.argmax(confusion["votes"])
-    shares = re.findall(r'--share: [\d.]+">([\d.]+)<', pages["crowd"])
-    assert shares[:9] == [f"{confusion[name][busiest]:.2f}" for name in names]  # rows are true classes
-
-
 @pytest.fixture(scope="module")
 def jury():
-    """Return a model of twins and five other judges, its votes, and known labels of half of the items."""
-    crowd = crowd_votes(300, worker_confusions(6, 2, seed=3), seed=4)
+    """Return a jury in which ann and zoe always give the same answer, and its votes."""
+    crowd = crowd_votes(300, worker_confusions(6, 2, seed=0), seed=1)
     matrix = np.array(["bad", "good"])[crowd.votes[2].reshape(300, 6)]
     matrix = np.concatenate([matrix, matrix[:, :1]], axis=1)
     names = np.array(["ann", "bob", "carl", "dora", "eve", "fred", "zoe"])
     task, worker = np.indices(matrix.shape).reshape(2, -1)
-    votes = {"task": task, "worker": names[worker], "label": matrix.ravel()}
-    gold = dict(enumerate(np.array(["bad", "good"])[crowd.truth[:150]].tolist()))
-    return DawidSkene(random_state=0).fit(votes, gold=gold), votes, gold
+    return Jury(random_state=0).fit({"task": task, "worker": names[worker], "label": matrix.ravel()})
 
 
-def test_a_jury_is_told_by_its_questions(jury):
-    model, votes, gold = jury
-    page = jury_report(model, votes=votes, gold=gold)
-    words, cells = html.unescape(re.sub("<[^>]+>", " ", page)), Structure(page).cells
-    assert "Family 1: ann and zoe are duplicates of each other: their errors correlate at 0.9" in words
-    low, high = model.effective_votes_interval_
-    assert f"7 judges are worth {model.effective_votes_:.1f} independent ones ({low:.1f} to {high:.1f})." in words
-    judges = model.worker_table()
+def test_a_jury_is_told_by_its_judges_and_families(jury):
+    page = jury_report(jury)
+    words, cells = words_of(page), Structure(page).cells
+    assert "Family 1: ann and zoe; their errors have a correlation of" in words
+    assert "ann and zoe gave the same answers to all items that both judged" in words
+    low, high = jury.effective_votes_interval_
+    assert f"are worth {jury.effective_votes_:.1f} independent ones ({low:.1f} to {high:.1f})." in words
+    judges = jury.worker_table()
     best = np.argsort(-judges["accuracy"], kind="stable")
     first = cells.index("family") + 1
     assert cells[first : first + 6 * best.size : 6] == judges["worker"][best].tolist()
     assert cells[first + 4 : first + 6 * best.size : 6] == [f"{weight:.2f}" for weight in judges["weight"][best]]
-    voices = words.split("all who stand alone: ")[1].split(".")[0]
-    assert ("ann" in voices) + ("zoe" in voices) == 1
-    assert "Of 150 items with known labels" in words
-    start = cells.index("share right") + 1
-    assert sum(int(cells[place]) for place in range(start + 1, cells.index("item"), 4)) == 150
 
 
-def test_a_jury_of_too_few_voices_is_told_what_would_help(jury):
-    _, votes, _ = jury
-    twins = np.isin(votes["worker"], ["ann", "bob", "zoe"])
-    few = {name: column[twins] for name, column in votes.items()}
-    with pytest.warns(UserWarning, match="too few to tell who is right"):
-        model = DawidSkene(random_state=0, families={"ann": 1, "zoe": 1}).fit(few)
-    words = " ".join(html.unescape(re.sub("<[^>]+>", " ", jury_report(model))).split())
-    assert f"With caution: {model.diagnostics_.reason}." in words
-    assert "these have too few independent voices to show which of them are right" in words
-
-
-def test_a_crowd_names_families(jury):
-    assert "Family 1: ann and zoe are duplicates of each other" in crowd_report(jury[0])
-
-
-def test_a_jury_without_known_labels_is_not_said_to_be_checked(jury):
-    model, votes, _ = jury
-    plain = jury_report(DawidSkene(random_state=0).fit(votes))
-    words = " ".join(html.unescape(re.sub("<[^>]+>", " ", plain)).split())
-    assert "No labels are known, and votes alone cannot show whether they are: known labels can." in words
-    assert "Known labels, first of all: a person's labels of about a hundred items" in words
-    assert "share right" not in plain
-    with pytest.raises(ValueError, match="votes must be given with gold"):
-        jury_report(model, gold={0: "bad"})
+def test_a_jury_is_told_from_the_least_certain_item_on(results, pages):
+    cells = Structure(pages["jury"]).cells
+    smallest = np.sort(results["jury"].label_table()["probability"])[:20]
+    first = cells.index("next probability") + 1
+    assert cells[first + 3 : first + 6 * smallest.size : 6] == [f"{value:.3f}" for value in smallest]
 
 
 def test_position_bias_is_in_the_table_of_judges():
@@ -309,24 +256,13 @@ def test_position_bias_is_in_the_table_of_judges():
     first[(judges == 2) & (likes < 2) & (rng.random(judges.size) < 0.6)] = "first"
     names, sides = np.array(["ann", "bob", "carl", "dora", "eve"]), np.array(["x", "y"])
     preferences = preference_votes((task, names[judges], sides[order], sides[1 - order], first))
-    model = DawidSkene(random_state=0).fit(preferences.votes)
-    page = jury_report(model, preferences=preferences)
+    page = jury_report(Jury(random_state=0).fit(preferences.votes), preferences=preferences)
     bias = {name: preferences.position_bias[name][2] for name in ("position_bias", "standard_error")}
-    shown_bias = f"{bias['position_bias']:+.3f} ± {bias['standard_error']:.3f}"
     cells = Structure(page).cells
-    assert cells[cells.index("carl") + 6] == shown_bias
-    assert "shown in both orders" in page
-    assert f"the side matters to carl ({bias['position_bias']:+.2f})." in page
+    assert cells[cells.index("carl") + 6] == f"{bias['position_bias']:+.3f} ± {bias['standard_error']:.3f}"
 
 
-def test_communities_and_topics_are_told_by_their_strongest(results, pages):
-    model = results["communities"]
-    words = html.unescape(pages["communities"])
-    for place in range(2):
-        strongest = model.nodes_[np.argmax(model.memberships_[:, place])]
-        assert strongest.replace("\x1b", "\\x1b") in words
-    mixed = model.nodes_[np.argmin(model.memberships_.max(axis=1))]
-    assert mixed.replace("\x1b", "\\x1b") in words
+def test_topics_are_told_by_their_words(results, pages):
     topics, _, vocabulary = results["topics"]
     cells = Structure(pages["topics"]).cells
     for top in topics.top_words(np.array(vocabulary), 10):
@@ -336,7 +272,7 @@ def test_communities_and_topics_are_told_by_their_strongest(results, pages):
 
 def test_topics_need_a_word_for_every_column(results):
     model, counts, vocabulary = results["topics"]
-    with pytest.raises(ValueError, match="vocabulary must have one word for each of 30 columns; got shape"):
+    with pytest.raises(ValueError, match=r"^vocabulary must"):
         topics_report(model, counts, vocabulary[1:])
 
 
@@ -346,112 +282,37 @@ def test_documents_are_told_by_their_names(results):
     words = topics_report(model, counts, vocabulary, documents=names)
     for topic in range(3):
         assert f"letter {np.argmax(model.transform(counts)[:, topic])}.txt (" in words
-    assert "numbered from 0" not in words
-    assert "Documents are numbered from 0." in topics_report(model, counts, vocabulary)
-    with pytest.raises(ValueError, match="documents must have one name for each of 400 rows"):
+    assert "numbered from 1" not in words
+    assert "Documents are numbered from 1." in topics_report(model, counts, vocabulary)
+    with pytest.raises(ValueError, match=r"^documents must"):
         topics_report(model, counts, vocabulary, documents=names[1:])
-
-
-def test_links_are_not_called_probabilities_where_they_have_weights():
-    graph = mixed_membership_graph(120, 2, alpha_0=0.2, inside=0.4, outside=0.02, seed=0)
-    model = MixedMembershipCommunities(2, random_state=0).fit(5 * graph.adjacency)
-    assert np.max(model.connectivity_) > 1
-    page = communities_report(model)
-    assert "Expected weight of the link between nodes of two communities" in page
-    assert "likely" not in page
-
-
-def test_rows_of_components_have_their_weights(results, pages):
-    words = html.unescape(pages["fit"])
-    assert "with its number and weight" in words
-    assert "one that cannot be seen is thinner than the line" in words
-
-
-@pytest.fixture
-def files(tmp_path):
-    """Write a file for every command that has reports."""
-    factor = np.random.default_rng(0).random((6, 2))
-    np.save(tmp_path / "x.npy", np.einsum("ir,jr,kr->ijk", factor, factor, factor))
-    votes = crowd_votes(200, worker_confusions(9, 2, seed=0), seed=1).votes
-    graph = mixed_membership_graph(80, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
-    for name, head, rows in (
-        ("votes.csv", ["task", "worker", "label"], zip(*votes, strict=True)),
-        ("edges.csv", ["a", "b"], np.argwhere(np.triu(np.asarray(graph.adjacency.todense()))).tolist()),
-    ):
-        with (tmp_path / name).open("w", newline="") as file:
-            csv.writer(file).writerows([head, *rows])
-    rng = np.random.default_rng(0)
-    topics = rng.dirichlet(np.full(12, 0.2), 2)
-    counts = np.array([rng.multinomial(30, share @ topics) for share in rng.dirichlet([0.4, 0.4], 300)])
-    np.savez(tmp_path / "corpus.npz", counts=counts)
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("command", "file", "options", "words"),
-    [
-        ("factorize", "x.npy", ["--rank", "auto"], "Rank 2: it explains the tensor up to rounding"),
-        ("label", "votes.csv", [], "Tasks most in doubt"),
-        ("judge", "votes.csv", [], "Who can be trusted"),
-        ("communities", "edges.csv", ["-k", "2"], "Nodes between communities"),
-        ("topics", "corpus.npz", ["-k", "2"], "Words of the topics"),
-    ],
-)
-def test_commands_write_reports_and_replace_none_unasked(files, command, file, options, words, monkeypatch):
-    def short(fit, tensor, path, *, choice, observed, title):  # the page takes its time to draw, and is tested above
-        assert (observed, choice.rank, tensor.shape) == (None, fit.rank, fit.shape)
-        path.write_text(f"<h1>{title}</h1>{choice.reason}")
-
-    monkeypatch.setattr("codiag.reports.factorization_report", short)
-    page = files / "report.html"
-    asked = [command, str(files / file), *options, "--report", str(page)]
-    done = runner.invoke(app, asked)
-    assert done.exit_code == 0, done.output
-    assert words in page.read_text()
-    assert f"<h1>{file}</h1>" in page.read_text()
-    again = runner.invoke(app, asked)
-    assert again.exit_code == 2
-    assert "--force" in again.output
-    assert sorted(path.name for path in files.iterdir()) == [
-        "corpus.npz",
-        "edges.csv",
-        "report.html",
-        "votes.csv",
-        "x.npy",
-    ]
-
-
-def test_mistakes_end_before_any_work(files, monkeypatch):
-    asked = ["factorize", str(files / "x.npy"), "--rank", "2", "--report"]
-    wrong = runner.invoke(app, [*asked, str(files / "report.txt")])
-    assert wrong.exit_code == 2
-    assert "--report must end in .html" in wrong.output
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr("codiag.factorize", lambda *_, **__: pytest.fail("this is work"))
-    lost = runner.invoke(app, [*asked, str(files / "report.html")])
-    assert lost.exit_code == 2
-    assert "pip install 'codiag[plot]'" in lost.output
-    assert not (files / "report.html").exists()
 
 
 @pytest.mark.parametrize("name", ["report.html", Path("report.html")])
 def test_a_path_in_the_place_of_data_is_explained(name):
     fit = codiag.factorize(noisy_tensor((6, 7, 8), 2, noise=0.01, seed=0).tensor, 2, seed=0)
-    with pytest.raises(TypeError, match=r"tensor must be data.*'report.html'.*factorization_report\(fit, tensor, path"):
+    with pytest.raises(TypeError, match=r"^tensor must be data"):
         factorization_report(fit, name)
     model = LatentDirichlet(2, random_state=0)
-    with pytest.raises(TypeError, match="counts must be data"):
+    with pytest.raises(TypeError, match=r"^counts must be data"):
         topics_report(model, name, list("abcdefghi"))
-    with pytest.raises(TypeError, match="vocabulary must be data"):
+    with pytest.raises(TypeError, match=r"^vocabulary must be data"):
         topics_report(model, np.ones((3, 9)), name)
 
 
-def test_reports_take_the_problem_that_was_solved_and_refuse_a_choice_of_the_rank():
+def test_reports_of_other_results_are_refused(results):
+    choice, tensor = results["fit"]
+    with pytest.raises(TypeError, match=r"^fit must be a Factorization"):
+        factorization_report(choice, tensor)
+    with pytest.raises(TypeError, match=r"^choice must be a RankChoice"):
+        rank_report(choice.fit)
+    with pytest.raises(TypeError, match=r"^model must be a fitted Jury"):
+        jury_report(results["topics"][0])
+
+
+def test_reports_take_the_problem_that_was_solved():
     tensor = noisy_tensor((6, 7, 8), 1, noise=0.1, seed=0).tensor
     tensor[0, 0, 0] = np.nan
     problem = codiag.Problem(tensor, 1)
     fit = codiag.factorize(problem, seed=0)
     assert factorization_report(fit, problem) == factorization_report(fit, tensor)
-    choice = codiag.choose_rank(tensor, [1], seed=0)
-    with pytest.raises(TypeError, match=r"got RankChoice. Of a RankChoice, give choice.fits\[choice.rank\]"):
-        factorization_report(choice, tensor)

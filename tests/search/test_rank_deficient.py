@@ -12,8 +12,9 @@ from cases import METHODS
 from codiag._checks import UndeterminedError
 from codiag.diagonalize import Diagonalizer
 from codiag.methods import OJD, SD2, Lathauwer
-from codiag.synthetic import orthogonal_model, unit_factor
+from codiag.synthetic import unit_factor
 from codiag.tensors import FactoredTensor
+from experiments.simulated import orthogonal_model
 
 
 def _tensors() -> dict[str, np.ndarray]:

@@ -11,10 +11,7 @@ from codiag.synthetic import (
     matrix_stack,
     mild_factor,
     mixed_membership_graph,
-    operator_norm,
     orthonormal_factor,
-    paper_tensor,
-    projection_stack,
     unit_factor,
     worker_confusions,
 )
@@ -46,16 +43,6 @@ def test_noise_has_the_stated_size():
     free = matrix_stack(np.zeros((30, 1)), 200, right_factor=np.zeros((20, 1)), noise=0.1, seed=0).matrices
     assert free.shape == (200, 30, 20)
     assert np.std(free) == pytest.approx(0.1, rel=0.02)
-
-
-def test_projections_are_contractions_of_one_tensor():
-    factor, weights = orthonormal_factor(5, 5, seed=0), np.arange(1.0, 6.0)
-    stack = projection_stack(factor, weights, 40, seed=1)
-    np.testing.assert_allclose(stack.matrices, (factor * stack.diagonals[:, None, :]) @ factor.T, atol=1e-14)
-    noisy = projection_stack(factor, weights, 40, noise=0.1, seed=1)
-    difference = (noisy.matrices - stack.matrices).reshape(40, -1)
-    assert np.linalg.matrix_rank(difference) == 5  # forty projections of a tensor with five slices
-    np.testing.assert_allclose(noisy.matrices, noisy.matrices.transpose(0, 2, 1))
 
 
 @pytest.mark.parametrize("k", [2, 4])
@@ -132,62 +119,6 @@ def test_degrees_multiply_chances():
     graph = mixed_membership_graph(800, 2, alpha_0=0.0, inside=0.2, outside=0.05, degrees=degrees, seed=0)
     found = np.asarray(graph.adjacency.sum(axis=1)).ravel()
     assert found[400:].mean() / found[:400].mean() == pytest.approx(3, rel=0.1)
-
-
-def unfolded_rank(tensor):
-    return int(np.linalg.matrix_rank(tensor.reshape(tensor.shape[0], -1), tol=1e-9 * np.linalg.norm(tensor)))
-
-
-def noise_of(model, size, rank, *, orthogonal, seed):
-    noisy, clean = (
-        paper_tensor(size, rank, orthogonal=orthogonal, noise=eps, model=model, seed=seed) for eps in (1.0, 0.0)
-    )
-    return noisy.tensor - clean.tensor, noisy
-
-
-@pytest.mark.parametrize("rank", [3, 12])
-def test_the_authors_orthogonal_noise_has_full_rank_and_squared_gaussian_weights(rank):
-    norms, squares, weights = [], [], []
-    for seed in range(200):
-        noise, problem = noise_of("authors", 12, rank, orthogonal=True, seed=seed)
-        assert unfolded_rank(noise) == 12  # whatever the rank of the tensor
-        sizes = np.linalg.svd(noise.reshape(12, -1), compute_uv=False)  # of orthogonal components: their weights
-        norms.append(sizes.mean())
-        squares.append((sizes**2).mean())
-        weights.append(problem.weights)
-        np.testing.assert_allclose(problem.factors[0].T @ problem.factors[0], np.eye(rank), atol=1e-12)
-    assert np.mean(norms) == pytest.approx(1, rel=0.1)  # E[n^2] of a Gaussian n, and E[n^4]: nothing is scaled
-    assert np.mean(squares) == pytest.approx(3, rel=0.25)
-    assert np.min(weights) >= 0
-    assert np.mean(weights) == pytest.approx(1, rel=0.15)
-    assert np.mean(np.square(weights)) == pytest.approx(3, rel=0.3)
-
-
-def test_the_authors_other_noise_has_independent_gaussian_entries():
-    noise, problem = noise_of("authors", 30, 5, orthogonal=False, seed=0)
-    assert np.std(noise) == pytest.approx(1, rel=0.02)
-    assert not np.allclose(noise, noise.transpose(1, 0, 2))
-    assert unfolded_rank(noise) == 30
-    assert np.all(problem.weights >= 0)
-    assert_unit_columns(problem.factors[0], 1e-14)
-
-
-@pytest.mark.parametrize("orthogonal", [True, False])
-def test_the_noise_of_the_text_has_gaussian_entries_and_weights(orthogonal):
-    noise, _ = noise_of("text", 30, 5, orthogonal=orthogonal, seed=0)
-    assert np.std(noise) == pytest.approx(1, rel=0.02)
-    assert unfolded_rank(noise) == 30
-    weights = np.concatenate(
-        [paper_tensor(6, 6, orthogonal=orthogonal, noise=0, model="text", seed=s).weights for s in range(300)]
-    )
-    assert np.mean(weights) == pytest.approx(0, abs=0.1)
-    assert np.var(weights) == pytest.approx(1, rel=0.1)
-
-
-def test_the_noise_of_the_theory_is_symmetric_and_of_unit_operator_norm():
-    noise, _ = noise_of("theory", 8, 4, orthogonal=True, seed=0)
-    np.testing.assert_allclose(noise, noise.transpose(2, 0, 1), atol=1e-14)
-    assert operator_norm(noise, seed=1) == pytest.approx(1, rel=1e-3)
 
 
 @pytest.mark.parametrize("options", [{"noise": 1e308}, {"factor": np.full((3, 2), 1e200)}])

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose
 import codiag
 from codiag.constraints import Fixed
 from codiag.methods import Auto
-from codiag.synthetic import unit_factor
+from codiag.synthetic import noisy_tensor, unit_factor
 from codiag.tensors import Core, DaskTensor, DenseTensor, FactoredTensor, Products, SquaredDistance, SquaredNorm
 
 dask = pytest.importorskip("dask", reason="dask is not installed; it is the extra 'dask'")
@@ -244,7 +244,7 @@ def test_distributed_and_a_lost_worker(client, tmp_path, large):
 
 
 def test_large_factors_are_sent_to_workers_once(client, monkeypatch, expected):
-    monkeypatch.setattr("codiag.parts._parts.IN_GRAPH", 0)
+    monkeypatch.setattr("codiag._arrays._dask.IN_GRAPH", 0)
     tensor = DaskTensor(da.from_array(ENTRIES, chunks=20))
     assert_allclose(numbers(tensor.read(*asked(tensor.shape))), expected, rtol=1e-11, atol=1e-12)
 
@@ -302,3 +302,27 @@ def unknown_sizes():
 def test_what_is_no_tensor_is_refused(make, error, words):
     with pytest.raises(error, match=words):
         codiag.factorize(make(), 2)
+
+
+@pytest.mark.parametrize("kind", ["zarr", "h5py"])
+def test_arrays_of_zarr_and_h5py_are_read_in_chunks(kind, tmp_path, monkeypatch):
+    library = pytest.importorskip(kind, reason=f"{kind} is not installed; it is in the extra 'files'")
+    tensor = noisy_tensor((130, 130, 130), 2, noise=0.1, seed=0).tensor
+    if kind == "zarr":
+        stored = library.open(str(tmp_path / "x.zarr"), mode="w", shape=tensor.shape, chunks=(50, 50, 50), dtype="f8")
+        stored[...] = tensor
+    else:
+        stored = library.File(tmp_path / "x.h5", "w").create_dataset("x", data=tensor, chunks=(50, 50, 50))
+    largest, plain = 0, type(stored).__getitem__
+
+    def counted(self, place):
+        nonlocal largest
+        given = plain(self, place)
+        largest = max(largest, given.size)
+        return given
+
+    monkeypatch.setattr(type(stored), "__getitem__", counted)
+    with dask.config.set({"array.chunk-size": "2MiB"}):
+        fit = codiag.factorize(stored, 2, seed=0)
+    assert 0 < largest <= tensor.size / 8
+    np.testing.assert_allclose(fit.weights, codiag.factorize(tensor, 2, seed=0).weights, rtol=1e-6)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
 import codiag
-from codiag.models.topics import WordMomentTensor, WordPairs, word_frequencies
 from codiag.tensors import CrossMomentTensor, MomentTensor, SymmetricOuterTensor
-from tensor_cases import word_triples
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(0.7, (40, 5))
@@ -51,60 +47,6 @@ def test_equal_views_make_a_symmetric_moment(store):
         CrossMomentTensor(*views[:2], store(2 * SAMPLES), symmetric=True)
 
 
-def test_words_are_unbiased_for_any_length():
-    """Raw counts are not: the mean over many documents is the moment of three independent words."""
-    rng = np.random.default_rng(0)
-    word = rng.dirichlet(np.ones(4))
-    counts = np.stack([rng.multinomial(length, word) for length in rng.integers(3, 9, 200_000)])
-    expected = np.einsum("i,j,k->ijk", word, word, word)
-    assert_allclose(WordMomentTensor(counts).to_dense(), expected, atol=3e-3)
-    assert_allclose(WordPairs(counts) @ np.eye(4), np.outer(word, word), atol=3e-3)
-    assert_allclose(word_frequencies(counts), word, atol=3e-3)
-
-
-def test_a_large_vocabulary_is_contracted_without_a_matrix_of_words():
-    """50,000 words: words x words would be 20 GB, and their pairs in these documents 16 MB."""
-    counts = sparse.random(200, 50_000, density=2e-3, random_state=0, data_rvs=lambda n: np.ones(n)).tocsr()
-    tensor = WordMomentTensor(counts)
-    basis = np.linalg.qr(np.random.default_rng(0).standard_normal((50_000, 3)))[0]
-    tracemalloc.start()
-    assert tensor.compress(basis, basis, basis).shape == (3, 3, 3)
-    assert tensor.mttkrp([basis] * 3, 0).shape == (50_000, 3)
-    assert tracemalloc.get_traced_memory()[1] < 3e7
-    tracemalloc.stop()
-
-
-@pytest.mark.parametrize("block", [None, 7])
-def test_every_way_to_the_norm_of_word_moments(block, monkeypatch):
-    if block:
-        monkeypatch.setattr("codiag._arrays._namespace.BLOCK", block)
-    tensor = WordMomentTensor(COUNTS)
-    expected = pytest.approx(np.sum(word_triples(COUNTS) ** 2), rel=1e-12)
-    assert tensor.squared_norm() == expected
-    assert tensor._norm_by_pairs() == expected
-    assert tensor._norm_by_words(dense=True) == expected
-    assert tensor._norm_by_words(dense=False) == expected
-
-
-@pytest.mark.parametrize(("n_documents", "density"), [(200, 2e-3), (20_000, 2e-4)])
-def test_the_norm_of_a_large_vocabulary_needs_no_entries(n_documents, density):
-    """Of 10^10 entries, from pairs of few long documents, or from the words of many short ones."""
-    counts = sparse.random(n_documents, 2000, density=density, random_state=0, data_rvs=np.ones).tocsr()
-    counts = sparse.vstack([counts, sparse.csr_array(np.eye(1, 2000) * 4)])
-    tensor = WordMomentTensor(counts)
-    tracemalloc.start()
-    norm = tensor.squared_norm()
-    assert tracemalloc.get_traced_memory()[1] < 1e8
-    tracemalloc.stop()
-    assert norm == pytest.approx(tensor._norm_by_words(dense=False), rel=1e-12)
-
-
-def test_a_fit_that_is_exact_has_no_distance_from_word_moments():
-    """Norms that cancel are not subtracted: one word three times in every document is one component."""
-    tensor = WordMomentTensor(np.eye(4)[[0, 1, 1, 3]] * 5)
-    assert tensor.squared_distance(np.array([0.25, 0.5, 0.25]), [np.eye(4)[:, [0, 1, 3]]] * 3) < 1e-30
-
-
 def test_moments_are_factorized_like_any_tensor():
     rng = np.random.default_rng(0)
     factors = [rng.standard_normal((size, 2)) for size in (5, 6, 7)]
@@ -125,9 +67,6 @@ def test_moments_are_factorized_like_any_tensor():
         (lambda: MomentTensor(np.full((3, 2), np.nan)), "views must be finite"),
         (lambda: MomentTensor(np.ones((0, 2))), "at least one sample"),
         (lambda: MomentTensor(np.ones((3, 2)), weights=np.ones(2)), r"weights must have shape \(3,\)"),
-        (lambda: WordMomentTensor(-np.ones((3, 4))), "counts must not be negative; the least is -1"),
-        (lambda: WordMomentTensor(np.eye(4)), "at least one document of three words"),
-        (lambda: WordMomentTensor(np.full((3, 4), np.inf)), "counts must be finite"),
         (lambda: SymmetricOuterTensor(np.eye(3), np.ones(4)), "matrix must have shape"),
     ],
 )

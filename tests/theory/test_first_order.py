@@ -8,7 +8,7 @@ import pytest
 from cases import COMPLEX, DIAGONALIZERS
 from codiag.metrics import match_components
 from codiag.synthetic import matrix_stack, orthonormal_factor, unit_factor
-from codiag.theory import first_order_perturbation
+from experiments.theory import first_order_perturbation
 from reference.first_order import afsari, cardoso, two_sided
 
 FREE = [name for name, case in DIAGONALIZERS.items() if not case.orthogonal and case.symmetric]

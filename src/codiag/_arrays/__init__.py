@@ -14,6 +14,7 @@ from codiag._arrays._complex import (
     signs_of,
     squared_magnitudes,
 )
+from codiag._arrays._dask import FAN_IN, is_dask, pass_with
 from codiag._arrays._namespace import (
     BLOCK,
     Array,

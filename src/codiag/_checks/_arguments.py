@@ -112,10 +112,12 @@ def magnitude_limit(stack: Array) -> float:
     return 1e150 if epsilon(stack) < 1e-10 else 1e16
 
 
-def as_rank(rank: int | None, limit: int | None = None) -> int | None:
-    """Return the rank as an int between 1 and `limit`, or None if it is to be estimated."""
+def as_rank(rank: float | None, limit: int | None = None) -> int | None:
+    """Return the rank as an int between 1 and `limit`, or None if it is to be estimated; 2.0 is 2."""
     if rank is None:
         return None
+    if isinstance(rank, float | np.floating) and float(rank).is_integer():
+        rank = int(rank)
     as_number("rank", rank, integer=True)
     if limit is not None and rank > limit:
         raise ValueError(f"rank must be at most {limit}, the smaller side of the matrices; got {rank}")

@@ -1,3 +1,3 @@
-"""Progress of whatever takes longer than a moment, on a terminal and in notebooks."""
+"""Progress on the standard error."""
 
-from codiag._progress._bar import Passes, progress_bar, progress_if
+from codiag._progress._bar import progress_if, tell

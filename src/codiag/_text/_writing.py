@@ -1,9 +1,8 @@
-"""Write files atomically and tables as HTML; escape text that terminals, browsers and spreadsheets would interpret."""
+"""Write files atomically and tables as HTML; escape text that terminals and browsers would interpret."""
 
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,9 +13,6 @@ from typing import IO
 
 import numpy as np
 
-FORMULAS = tuple("=+-@\t\r\n")
-"""Characters that begin a formula in a spreadsheet."""
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 TURNS = frozenset(map(chr, [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]))
 """Unicode characters that change the direction of text."""
 
@@ -64,16 +60,6 @@ def _escaped(letter: str) -> str:
     if unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") or letter in TURNS:
         return letter.encode("unicode_escape").decode("ascii")
     return letter
-
-
-def inert(cell: object) -> object:
-    """Return a cell of a table with a quote before text that a spreadsheet would run as a formula.
-
-    Such text begins with = + - @, a tab or a line end (OWASP, CSV injection); numbers are kept.
-    """
-    if isinstance(cell, str) and cell[:1] in FORMULAS and not NUMBER.fullmatch(cell):
-        return "'" + cell
-    return cell
 
 
 def _umask() -> int:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from codiag._text import as_file, open_text, readable
 from codiag.datasets._registry import check_contents, locate, source_of
 
 
@@ -26,7 +25,6 @@ class CrowdData:
     See Also
     --------
     load_crowd : Load a data set by name.
-    read_crowd : Read files in the same format.
     codiag.models.DawidSkene : Takes `votes`.
 
     Examples
@@ -92,10 +90,13 @@ def load_crowd(name: str, *, download: bool = False) -> CrowdData:
 
     See Also
     --------
-    read_crowd : Read votes from files of your own.
-    codiag.io.read_votes : Read votes of other formats.
     codiag.models.DawidSkene : Estimate labels and workers from votes.
     names : The names of all data sets.
+
+    References
+    ----------
+    Y. Zhang, X. Chen, D. Zhou and M. I. Jordan, "Spectral Methods Meet EM", JMLR 17(102), 2016; "anesthesia" is of
+    A. P. Dawid and A. M. Skene, Applied Statistics 28(1), 1979.
 
     Examples
     --------
@@ -105,69 +106,14 @@ def load_crowd(name: str, *, download: bool = False) -> CrowdData:
     (4212, 108)
     """
     source_of(name, "crowd")
-    data = read_crowd(*locate(name, download=download))
-    votes = np.stack(list(data.votes.values()), axis=1)
-    truth = np.stack(list(data.truth.values()), axis=1)
-    check_contents(name, [_sorted(votes), _sorted(truth)])
-    return data
+    votes, *known = [_rows(path) for path in locate(name, download=download)]
+    truth = np.unique(known[0], axis=0) if known else np.zeros((0, 2), dtype=np.int64)
+    check_contents(name, [votes[np.lexsort(votes.T[::-1])], truth])
+    votes_by_column = dict(zip(("task", "worker", "label"), votes.T, strict=True))
+    return CrowdData(votes_by_column, {"task": truth[:, 0], "truth": truth[:, 1]})
 
 
-def read_crowd(votes: str | Path, truth: str | Path | None = None) -> CrowdData:
-    r"""Read votes and truth: columns of whole numbers, with or without a line of names.
-
-    Parameters
-    ----------
-    votes : str or Path
-        A file, also ``.gz``, with the columns task, worker and label between commas, tabs or blanks.
-    truth : str or Path, optional
-        A file with the columns task and truth; rows may be repeated.
-
-    Returns
-    -------
-    CrowdData
-        As from `load_crowd`; ``truth`` is empty if no file of it is given.
-
-    See Also
-    --------
-    load_crowd : Load a data set by name.
-    codiag.io.read_votes : Read votes whose columns have other names.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from codiag.datasets import read_crowd
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "votes.txt"
-    ...     _ = path.write_text("1 1 0\n1 2 0\n2 1 1\n")
-    ...     read_crowd(path).votes["label"].tolist()
-    [0, 0, 1]
-    """
-    task, worker, label = _numbers(as_file("votes", votes), 3).T
-    known = np.zeros((0, 2), dtype=np.int64)
-    if truth is not None:
-        known = np.unique(_numbers(as_file("truth", truth), 2), axis=0)
-    if np.unique(known[:, 0]).size < known.shape[0]:
-        raise ValueError(f"{Path(str(truth)).name} must give every task one truth; some have two")
-    return CrowdData({"task": task, "worker": worker, "label": label}, {"task": known[:, 0], "truth": known[:, 1]})
-
-
-def _numbers(path: Path, n_columns: int) -> np.ndarray:
-    """Return the first columns of a table of integers; an error names the first line that lacks some."""
-    with readable(path), open_text(path) as lines:
-        rows = [(number, line.replace(",", " ").split()) for number, line in enumerate(lines, 1) if line.strip()]
-    if rows and not rows[0][1][0].lstrip("-").isdigit():
-        rows = rows[1:]
-    try:
-        return np.array([[int(field) for field in fields[:n_columns]] for _, fields in rows]).reshape(-1, n_columns)
-    except ValueError:
-        bad = next(number for number, fields in rows if not _is_whole(fields, n_columns))
-        raise ValueError(f"{path.name}, line {bad}, must contain {n_columns} whole numbers") from None
-
-
-def _is_whole(fields: list[str], n_columns: int) -> bool:
-    return len(fields) >= n_columns and all(field.lstrip("-").isdigit() for field in fields[:n_columns])
-
-
-def _sorted(rows: np.ndarray) -> np.ndarray:
-    return rows[np.lexsort(rows.T[::-1])]
+def _rows(path: Path) -> np.ndarray:
+    """Return a table of whole numbers: with commas and a line of names, or as published, without."""
+    names = {"delimiter": ",", "skiprows": 1} if ".csv" in path.suffixes else {}
+    return np.loadtxt(path, dtype=np.int64, ndmin=2, **names)  # type: ignore[call-overload]

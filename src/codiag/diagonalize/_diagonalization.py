@@ -47,7 +47,6 @@ class Diagonalization:
     See Also
     --------
     joint_diagonalize : The function that returns it.
-    codiag.theory.first_order_perturbation : The theory of `standard_errors`.
     codiag.Factorization : The result for tensors.
 
     Examples
@@ -188,7 +187,6 @@ class Diagonalization:
         See Also
         --------
         Diagonalization.pair_errors : The errors by pairs of factors.
-        codiag.theory.first_order_perturbation : The errors for known noise.
 
         Examples
         --------

@@ -127,7 +127,7 @@ def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, s
     if init is None:
         raise TypeError("init must be 'svd', 'random', a CPTensor or a pair (weights, factors); got None")
     if isinstance(init, str):
-        method, problem = _method(init, options), request.problem()
+        method, problem = _method(init, options, is_masked=request.mask is not None), request.problem()
         fit = solve(problem, method, request.seed)
         return fit, complaint_about(fit, method)
     problem = request.problem(symmetric=False)  # the modes of a given start may differ
@@ -140,8 +140,8 @@ def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, s
     return like_start(fit, init, signed=signed), complaint_about(fit, method)
 
 
-def _method(init: str, options: dict[str, Any]) -> Method:
-    if init == "svd":
+def _method(init: str, options: dict[str, Any], *, is_masked: bool) -> Method:
+    if init == "svd" or (init == "random" and is_masked):  # with missing entries, a single random start may diverge
         return Auto(**options)
     if init == "random":
         return NLS(**options)

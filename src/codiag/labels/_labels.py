@@ -1,8 +1,8 @@
 """Names of modes and labels of their indices, and arrays of names: results carry them, algorithms do not see them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date
 from numbers import Real
 from typing import Any, NamedTuple, Self
 
@@ -188,65 +188,35 @@ class Labelled(NamedTuple):
 def as_labels(raw: Any) -> np.ndarray:
     """Return labels as an array of numbers, dates or text; other objects become text.
 
-    Dates of Python and of pandas become dates, in universal time if they have a time zone; periods become the dates
-    that they begin at. Different labels stay different: if 1 and "1" are among them, both are written as in Python.
+    Dates of Python and of pandas become dates, in universal time if they have a time zone. Different labels stay
+    different: if 1 and "1" are among them, both are written as in Python.
     """
-    values = np.asarray(raw) if getattr(raw, "ndim", 1) == 1 and not _holds_sequences(raw) else _as_objects(raw)
+    values = np.asarray(raw) if hasattr(raw, "__array__") else as_vector(list(raw))
     if values.dtype.kind in "biufmMU":
         return values
     if values.dtype.kind == "S":
         return np.char.decode(values, "utf-8", "replace")
     listed = values.tolist()
-    if all(isinstance(label, str) for label in listed):
-        return np.array(listed, dtype=str)
-    known = _as_dates(listed)
-    if known is None and listed and all(isinstance(label, Real) and not isinstance(label, bool) for label in listed):
-        known = np.array(listed)
-    return known if known is not None and known.dtype.kind in "iufmM" else _written_out(listed)
+    if listed and all(isinstance(label, Real) and not isinstance(label, bool) for label in listed):
+        return np.array(listed)
+    if listed and all(isinstance(label, date) for label in listed):
+        return np.array([_without_zone(label) for label in listed], dtype="datetime64")
+    texts = [str(label) for label in listed]
+    if len({(isinstance(label, str), text) for label, text in zip(listed, texts, strict=True)}) > len(set(texts)):
+        texts = [repr(label) for label in listed]
+    return np.array(texts, dtype=str)
+
+
+def _without_zone(label: Any) -> Any:
+    return label.astimezone(UTC).replace(tzinfo=None) if getattr(label, "tzinfo", None) else label
 
 
 def _are_equal(ours: np.ndarray, theirs: np.ndarray) -> bool:
     """Return whether labels are the same; NaN equals NaN, and NaT equals NaT."""
-    numbers, times = "biuf", ("m", "M", "U")
-    alike = (ours.dtype.kind in numbers) == (theirs.dtype.kind in numbers)
-    if not alike or (ours.dtype.kind in times and ours.dtype.kind != theirs.dtype.kind):
+    numbers = "biuf"
+    if ours.dtype.kind != theirs.dtype.kind and not (ours.dtype.kind in numbers and theirs.dtype.kind in numbers):
         return False
     return bool(np.array_equal(ours, theirs, equal_nan=ours.dtype.kind != "U"))
-
-
-def _holds_sequences(raw: Any) -> bool:
-    return isinstance(raw, Sequence) and any(
-        isinstance(label, Sequence) and not isinstance(label, str | bytes) for label in raw
-    )
-
-
-def _as_objects(raw: Any) -> np.ndarray:
-    """Return an array of labels that are sequences themselves, not an array of two axes."""
-    values = np.empty(len(raw), dtype=object)
-    values[:] = [tuple(label) for label in raw]
-    return values
-
-
-def _as_dates(listed: list[Any]) -> np.ndarray | None:
-    """Return dates or durations of Python or pandas as those of NumPy; None if some label is neither."""
-    dates = [label.to_timestamp() if hasattr(label, "to_timestamp") else label for label in listed]  # periods of pandas
-    if dates and all(isinstance(label, timedelta) for label in dates):
-        return np.array([np.timedelta64(label) for label in dates])
-    if not dates or not all(isinstance(label, date) for label in dates):
-        return None
-    plain = [label.astimezone(UTC).replace(tzinfo=None) if getattr(label, "tzinfo", None) else label for label in dates]
-    if all(isinstance(label, datetime) for label in plain):
-        return np.array([np.datetime64(label) for label in plain])
-    return np.array([np.datetime64(label, "D") for label in plain])
-
-
-def _written_out(listed: list[Any]) -> np.ndarray:
-    """Return labels as text; labels that differ only in type are written as in Python."""
-    texts = [label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label) for label in listed]
-    kinds = {(isinstance(label, str), text) for label, text in zip(listed, texts, strict=True)}
-    if len(kinds) > len(set(texts)):
-        texts = [repr(label) for label in listed]
-    return np.array(texts, dtype=str)
 
 
 def as_vector(entries: list[Any]) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 from array_api_compat import is_numpy_array
 
 from codiag._arrays import Array, Extrapolation, array_namespace, as_real_numbers, to_host
+from codiag._progress import tell
 from codiag.least_squares._components import unit_components
 from codiag.least_squares._linear_solve import damped_step
 from codiag.least_squares._objective import LeastSquares
@@ -263,6 +264,7 @@ def descend(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> O
                 break
             continue
         n_sweeps += 1
+        tell("step %d", n_sweeps)
         is_undamped = damping.value <= FIRST_DAMPING
         ratio = gained / promised if promised > 0 else 1.0
         damping.accept(ratio)

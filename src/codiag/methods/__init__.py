@@ -30,7 +30,6 @@ True
 from codiag._checks import public_names
 from codiag.methods._als import ALS
 from codiag.methods._auto import METHODS, Auto, as_method
-from codiag.methods._directions import best_metric, directions_of, symmetric_model
 from codiag.methods._joint import NOJD, OJD
 from codiag.methods._method import Method, check_init, fit_or_refuse, start_from
 from codiag.methods._nls import NLS

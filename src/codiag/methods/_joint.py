@@ -15,7 +15,6 @@ from codiag._arrays import Array, like, to_host
 from codiag._checks import as_flag, as_number, as_real_array
 from codiag.diagonalize import UWEDGE, Diagonalization, Diagonalizer, OrthogonalNewton, TwoSided, check_method
 from codiag.least_squares import best_rank_one, unit_components, with_best_weights
-from codiag.methods._directions import FLOOR, best_metric, directions_of, symmetric_model, two_sided_model
 from codiag.methods._method import Method
 from codiag.problem import Estimate, Log, Problem
 from codiag.reduction import Reduction, reduce, uncompressed, whiten, whitened
@@ -51,16 +50,6 @@ def orthonormal_directions(rng: np.random.Generator, n: int, sizes: Sequence[int
 DRAW = {"random": random_directions, "orthonormal": orthonormal_directions}
 """Distributions of directions, by name."""
 
-PLUG_IN = {
-    True: "factors",
-    False: None,
-    None: None,
-    "factors": "factors",
-    "inverse": "inverse",
-    "optimal": "optimal directions",
-}
-"""Plug-in directions, by the value of the option."""
-
 FREE_RESIDUAL, FREE_GAIN = 0.03, 8
 """Squared residual of orthogonal factors, relative to the tensor, from which free factors are tried, and the factor by
 which these must lower it. Chosen by experience."""
@@ -70,7 +59,7 @@ which these must lower it. Chosen by experience."""
 class JointMethod(Method):
     """The base class of `OJD` and `NOJD`. If the rank is below the size of a mode, the tensor is compressed first."""
 
-    plug_in: bool | str | None = True
+    plug_in: bool | str = True
     directions: Any = "random"
     n_projections: int | None = None
     diagonalizer: Diagonalizer | None = None
@@ -87,9 +76,8 @@ class JointMethod(Method):
                 )
         as_flag("compress", self.compress)
         _check_directions(self.directions)
-        plug_in: Any = self.plug_in
-        if not isinstance(plug_in, bool | str | None) or plug_in not in PLUG_IN:
-            raise ValueError(f"plug_in must be True, False, 'factors', 'inverse' or 'optimal'; got {self.plug_in!r}")
+        if not isinstance(self.plug_in, bool) and self.plug_in != "inverse":
+            raise ValueError(f"plug_in must be True, False or 'inverse'; got {self.plug_in!r}")
         if self.diagonalizer is not None and check_method(self.diagonalizer).orthogonal != self.orthogonal:
             kind = "orthonormal" if self.orthogonal else "free"
             raise ValueError(
@@ -102,13 +90,6 @@ class JointMethod(Method):
 
     def refusal(self, problem: Problem) -> str | None:
         together = not self.orthogonal  # a mode has no more orthonormal columns than its size
-        if self.plug_in == "optimal" and problem.tensor.order > 3:
-            return "tensor must be of order 3 for plug_in='optimal', since one mode is projected; use plug_in=True"
-        if self.plug_in == "optimal" and problem.numbers_per_entry > 1:
-            name = type(self).__name__
-            return (
-                f"{name}(plug_in='optimal') cannot take complex numbers into account; use ALS or NLS, or plug_in=True"
-            )
         return super().refusal(problem) or roles_refusal(problem, type(self).__name__, together=together)
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
@@ -126,9 +107,10 @@ class JointMethod(Method):
         directions = [like(rows, core.reference) for rows in self._draw(core, roles, rng)]
         fit = self._diagonalize(core, roles, rank, directions, rng, log, "diagonalize")
         components = _components(core, roles, fit)
-        if PLUG_IN[self.plug_in]:
-            directions, name = self._plug_in_directions(components, roles), f"diagonalize along {PLUG_IN[self.plug_in]}"
-            fit = self._diagonalize(core, roles, rank, directions, rng, log, name)
+        if self.plug_in:
+            directions = self._plug_in_directions(components, roles)
+            name = "inverse" if self.plug_in == "inverse" else "factors"
+            fit = self._diagonalize(core, roles, rank, directions, rng, log, f"diagonalize along {name}")
             components = _components(core, roles, fit)
         return components, fit.converged
 
@@ -177,30 +159,16 @@ class JointMethod(Method):
         return fit
 
     def _plug_in_directions(self, components: FactoredTensor, roles: Roles) -> list[Array]:
-        """Return the plug-in directions, one for each component, or as many as the mode is large if optimal."""
+        """Return the plug-in directions, one for each component."""
         xp = array_namespace(components.weights)
-        if self.plug_in == "optimal":
-            return [like(self._optimal_directions(components, roles), components.weights)]
         rows = []
         for mode in roles.others:
             factor = components.factors[mode]
-            if PLUG_IN[self.plug_in] == "inverse":
+            if self.plug_in == "inverse":
                 factor = xp.matrix_transpose(xp.linalg.pinv(factor))
                 factor = factor / xp.linalg.vector_norm(factor, axis=0)
             rows.append(xp.matrix_transpose(factor))
         return rows
-
-    def _optimal_directions(self, components: FactoredTensor, roles: Roles) -> np.ndarray:
-        """Return the directions of least expected error for the estimated factors; isotropic ones if orthogonal."""
-        weights, *factors = (to_host(part).astype(np.float64) for part in (components.weights, *components.factors))
-        third = factors[roles.others[0]]
-        if self.orthogonal:
-            return np.eye(third.shape[0])
-        if components.symmetric:
-            model = symmetric_model(third, weights, symmetric_noise=True)
-        else:
-            model = two_sided_model(factors[roles.rows[0]], factors[roles.columns[0]], third * weights)
-        return directions_of(best_metric(model, floor=FLOOR))
 
     @abstractmethod
     def _default(self, symmetric: bool) -> Diagonalizer:
@@ -222,13 +190,13 @@ class OJD(JointMethod):
     *Needs* orthogonal factors, or a symmetric tensor and a second moment; a rank of at most the second largest mode.
     *Costs* :math:`O(L \prod_m d_m)` flops for L projections, and :math:`O(L k^3)` a sweep of the diagonalization.
     *Guarantees* exact components without noise, from every start; with noise of operator norm :math:`\epsilon` errors
-    of order :math:`\epsilon`, by the theorems of the paper (`codiag.theory.error_bound`). *Fails* if the factors are
-    not orthogonal: with an error if it detects them, silently with ``whiten=False``.
+    of order :math:`\epsilon`, by the theorems of the paper. *Fails* if the factors are not orthogonal:
+    with an error if it detects them, silently with ``whiten=False``.
 
     Parameters
     ----------
-    plug_in : {True, False, "factors", "inverse", "optimal"}
-        Whether to project again, as for `NOJD`. Optimal directions of orthogonal factors are an orthonormal basis.
+    plug_in : {True, False, "inverse"}
+        Whether to project again, as for `NOJD`.
     directions : {"random", "orthonormal"} or array of shape (n, d)
         The directions along which the tensor is projected, as for `NOJD`.
     n_projections : int, optional
@@ -246,7 +214,6 @@ class OJD(JointMethod):
     --------
     NOJD : For factors that are not orthogonal.
     TPM : The power method for the same tensors.
-    codiag.theory.error_bound : Bounds on the errors.
 
     Examples
     --------
@@ -308,10 +275,9 @@ class NOJD(JointMethod):
 
     Parameters
     ----------
-    plug_in : {True, False, "factors", "inverse", "optimal"}
-        Whether to project again: along the estimated factors (True), along the inverse factors, as in the text of the
-        paper, or along the directions that have the least expected error for the estimated factors
-        (`codiag.theory.optimal_directions`; tensors of order 3).
+    plug_in : {True, False, "inverse"}
+        Whether to project again: along the estimated factors (True), or along the inverse factors, as in the text of
+        the paper.
     directions : {"random", "orthonormal"} or array of shape (n, d)
         The directions along which the tensor is projected: uniform on the sphere, as in the paper; from a random
         orthonormal basis, which is best; or given directions.

@@ -7,7 +7,6 @@
 `core_consistency`                    Whether a CP model of this rank suits a tensor; 100 is best.
 `amari_index`, `minimum_distance`     Distance of an unmixing from the true one; 0 is exact.
 `overlapping_nmi`                     Agreement of two sets of overlapping communities; 1 is exact.
-`recovery_curve`                      Recovery of communities at several thresholds.
 ===================================== ==================================================================
 
 Examples
@@ -20,7 +19,7 @@ Examples
 """
 
 from codiag._checks import public_names
-from codiag.metrics._communities import RecoveryCurve, overlapping_nmi, recovery_curve
+from codiag.metrics._communities import overlapping_nmi
 from codiag.metrics._core_consistency import consistency_of, core_consistency
 from codiag.metrics._factors import (
     Matching,
@@ -38,7 +37,6 @@ __all__ = [
     "minimum_distance",
     "nearest_error",
     "overlapping_nmi",
-    "recovery_curve",
 ]
 
 __dir__ = public_names(__all__)

@@ -19,12 +19,12 @@ sequences of symbols               `HiddenMarkov`                               
 three views of the same samples    `MultiviewMixture`                           means in each view, weights
 signals with different spectra     `SOBI`                                       sources, mixing
 signals that are not Gaussian      `JADE`                                       sources, mixing
-signals of changing variance       `NSS`                                        sources, mixing
 ================================== ============================================ ===================================
 
 Which of the models for signals to use: `SOBI` if sources are correlated in time and differ in their spectra, such as
-recordings with a high sampling rate; `NSS` if sources are active at different times; `JADE` if neither is so, but
-their distributions are far from Gaussian.
+recordings with a high sampling rate; `JADE` if they do not, but their distributions are far from Gaussian.
+
+`jackknife_standard_errors` estimates standard errors of the parameters of topics, mixtures and hidden Markov models.
 
 To write a model of your own, derive from `codiag.extending.MomentModel`.
 
@@ -40,18 +40,18 @@ True
 
 from codiag._checks import public_names
 from codiag.models._cp import CP
+from codiag.models.base import jackknife_standard_errors
 from codiag.models.chains import HiddenMarkov
 from codiag.models.communities import MixedMembershipCommunities
 from codiag.models.crowd import DawidSkene
 from codiag.models.jury import Jury
 from codiag.models.mixtures import MultiviewMixture, SphericalGaussianMixture
-from codiag.models.sources import JADE, NSS, SOBI
+from codiag.models.sources import JADE, SOBI
 from codiag.models.topics import LatentDirichlet, SingleTopic
 
 __all__ = [
     "CP",
     "JADE",
-    "NSS",
     "SOBI",
     "DawidSkene",
     "HiddenMarkov",
@@ -61,6 +61,7 @@ __all__ = [
     "MultiviewMixture",
     "SingleTopic",
     "SphericalGaussianMixture",
+    "jackknife_standard_errors",
 ]
 
 __dir__ = public_names(__all__)

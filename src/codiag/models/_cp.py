@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -80,7 +81,8 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """
 
     precisions: ClassVar[list[str]] = ["float64", "float32"]
-    optional = frozenset({"n_components"})
+    integers: ClassVar[Mapping[str, int]] = {"n_components": 1}
+    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ from codiag.plotting._diagnostics import (
     root_mean_squares,
 )
 from codiag.plotting._jury import dependence, dependence_height
-from codiag.plotting._models import communities, confusions, sorted_workers, topics
+from codiag.plotting._models import communities, confusions, topics
 from codiag.plotting._modes import (
     different_modes,
     draw_bars,
@@ -43,7 +43,6 @@ from codiag.plotting._modes import (
     is_ordered,
     labels_of,
     name_along,
-    texts_of,
 )
 from codiag.plotting._style import (
     COLORS,
@@ -53,13 +52,10 @@ from codiag.plotting._style import (
     THEIRS,
     families,
     log_axis,
-    log_ticks,
     name_axes,
     paper,
     plain,
-    short,
     shown,
-    without_font,
 )
 
 __all__ = ["communities", "components", "confusions", "dependence", "leverage", "residuals", "topics"]

@@ -10,8 +10,8 @@ import numpy as np
 from codiag._arrays import is_complex, to_host
 from codiag._checks import as_number
 from codiag._text import counted
-from codiag.plotting._modes import different_modes, draw_along, is_line, is_ordered, labels_of, name_along, texts_of
-from codiag.plotting._style import INK, color_of, grid_of_axes, plain, shown, tell_without_font
+from codiag.plotting._modes import different_modes, draw_along, is_line, is_ordered, labels_of, name_along
+from codiag.plotting._style import INK, color_of, grid_of_axes, plain, shown
 
 if TYPE_CHECKING:
     from codiag.labels import Labels
@@ -92,7 +92,6 @@ def components(
         if axes is None:
             of = "" if n_rows == fit.rank else f"the largest {n_rows} of "
             figure.suptitle(f"{of}{_in_words(fit)}", fontsize=11, color=INK)
-            tell_without_font(figure, texts_of(labels))
     return figure
 
 
@@ -104,8 +103,8 @@ def _in_words(fit: Factorization) -> str:
 
 
 def name_component(axis: Any, row: int, weight: float) -> None:
-    """Write the number and the weight of a component beside its panel."""
-    text = f"component {row}\nweight {weight:.3g}"
+    """Write the number of a component, from 1, and its weight beside its panel."""
+    text = f"component {row + 1}\nweight {weight:.3g}"
     axis.set_ylabel(text, rotation=0, ha="right", va="center", color=INK, fontsize=9)
 
 

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from codiag._arrays import Array, TensorLike, is_complex, to_host
 from codiag.labels import read_like
-from codiag.plotting._modes import different_modes, draw_along, is_line, is_ordered, labels_of, name_along, texts_of
+from codiag.plotting._modes import different_modes, draw_along, is_line, is_ordered, labels_of, name_along
 from codiag.plotting._style import (
     INK,
     MUTED,
@@ -21,7 +21,6 @@ from codiag.plotting._style import (
     log_axis,
     plain,
     shown,
-    tell_without_font,
 )
 from codiag.problem import Problem, without_missing
 from codiag.tensors import as_tensor
@@ -90,7 +89,6 @@ def draw_residuals(fit: Factorization, entries: np.ndarray, axes: Any = None) ->
         _draw_quantiles(grid[-1, 0], entries[np.isfinite(entries)], total)
         if axes is None:
             figure.suptitle("Root mean square of the residuals (dashed: of all)", fontsize=11, color=INK)
-            tell_without_font(figure, texts_of(labels))
     return figure
 
 
@@ -187,7 +185,6 @@ def leverage(fit: Factorization, *, axes: Any = None) -> Any:
             _name_large(axis, index, values)
         if axes is None:
             figure.suptitle("Leverage of every index (dashed: mean)", fontsize=11, color=INK)
-            tell_without_font(figure, texts_of(labels))
     return figure
 
 

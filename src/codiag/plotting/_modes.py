@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
@@ -36,12 +36,6 @@ def labels_of(fit: Factorization) -> Labels:
 def different_modes(fit: Factorization) -> list[int]:
     """Return the modes whose factors differ."""
     return [0] if fit.symmetric else list(range(len(fit.shape)))
-
-
-def texts_of(labels: Labels) -> list[str]:
-    """Return all names of modes and labels that are text, which may hold any characters."""
-    names = [index.tolist() for index in labels.values if index is not None and not is_ordered(index)]
-    return [*labels.names, *chain.from_iterable(names)]
 
 
 def is_ordered(index: np.ndarray | None) -> bool:
@@ -147,8 +141,7 @@ def name_along(axis: Any, name: str, index: np.ndarray | None, *, visible: bool 
     if index is not None and index.dtype.kind == "M":
         locator = AutoDateLocator(minticks=2, maxticks=5)
         axis.xaxis.set_major_locator(locator)
-        axis.xaxis.set_major_formatter(ConciseDateFormatter(locator, show_offset=False))
-        name = f"{name} ({_span(index)})" if _span(index) else name
+        axis.xaxis.set_major_formatter(ConciseDateFormatter(locator))
     elif index is not None and is_geometric(index):
         log_axis(axis.xaxis, index.tolist())
     elif is_ordered(index):
@@ -158,12 +151,6 @@ def name_along(axis: Any, name: str, index: np.ndarray | None, *, visible: bool 
     axis.tick_params(axis="x", labelbottom=visible)
     if visible:
         axis.set_xlabel(shown(name, 30), fontsize=9, fontfamily=families())
-
-
-def _span(dates: np.ndarray) -> str:
-    """Return the day or the year that dates have in common, which ticks do not show."""
-    first, last = (str(end.astype("datetime64[D]")) for end in (dates.min(), dates.max()))
-    return first if first == last else first[:4] if first[:4] == last[:4] else ""
 
 
 def _name_categories(axis: Any, index: Any) -> None:

@@ -6,7 +6,7 @@ matplotlib is optional and slow to import, so it is imported inside the function
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from io import BytesIO
@@ -124,49 +124,17 @@ def families() -> list[str]:
     return ["DejaVu Sans", *(name for name in FONTS if name in installed)]
 
 
-@lru_cache(maxsize=1)
-def _characters() -> frozenset[int]:
-    """Return the characters that these fonts can draw."""
-    from matplotlib import font_manager
-    from matplotlib.ft2font import FT2Font
-
-    paths = [font_manager.findfont(font_manager.FontProperties(family=[name])) for name in families()]
-    return frozenset(code for path in paths for code in FT2Font(path).get_charmap())
-
-
 def shown(name: Any, length: int) -> str:
-    """Return a label for a figure: both ends if it is long, and a box for each character that no font has."""
+    """Return a label for a figure: both ends if it is long."""
     text = visible(str(name))
     half = length // 2
     text = text if len(text) <= length else f"{text[: length - half]}…{text[-half:]}"
-    if not text.isascii():
-        text = "".join(letter if ord(letter) in _characters() else "□" for letter in text)
     return text.replace("$", r"\$")  # a dollar begins a formula in matplotlib
-
-
-def without_font(names: Iterable[object]) -> str:
-    """Return a sentence about boxes if no font has some character of these names, otherwise nothing."""
-    letters = {letter for name in names for letter in visible(str(name)) if not letter.isascii()}
-    if all(ord(letter) in _characters() for letter in letters):
-        return ""
-    return "□: characters that no installed font has; one that has most is Noto Sans CJK"
-
-
-def tell_without_font(figure: Any, names: Iterable[object]) -> None:
-    """Write a sentence about boxes below a figure, if it has any."""
-    sentence = without_font(names)
-    if sentence:
-        figure.supxlabel(sentence, fontsize=8, color=INK)
 
 
 def color_of(component: int) -> str:
     """Return the color of a component."""
     return COLORS[component % len(COLORS)]
-
-
-MOST = 6
-"""Largest number of labels beside a small axis."""
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def log_axis(axis: Any, values: Sequence[float]) -> None:
@@ -189,39 +157,14 @@ def log_axis(axis: Any, values: Sequence[float]) -> None:
     >>> with paper((4, 3)) as figure:
     ...     axes = figure.subplots()
     ...     log_axis(axes.xaxis, [20, 150])
-    >>> [label.get_text() for label in axes.get_xticklabels()]
-    ['20', '50', '100', '200']
+    >>> axes.get_xscale()
+    'log'
     """
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+    decades = math.log10(max(values) / min(values))
+    steps = (1.0, 2.0, 5.0) if decades < 1.5 else (1.0, 3.0) if decades < 2.5 else (1.0,)
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    axis.set_major_locator(FixedLocator(log_ticks(min(values), max(values))))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axis.set_major_locator(MaxNLocator(4) if decades < 0.5 else LogLocator(subs=steps, numticks=5))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(NullLocator())
-    axis.set_minor_formatter(NullFormatter())
-
-
-def log_ticks(least: float, most: float) -> list[float]:
-    """Return at most six positions of ticks between two positive numbers, or slightly beyond."""
-    low, high = math.log10(least), math.log10(most)
-    width = high - low
-    if width < 0.02:
-        return [least]
-    for steps in ((1, 2, 5) if width < 1.2 else (1, 3) if width < 2.5 else (1,), range(1, 10)):
-        decades = range(math.floor(low) - 1, math.ceil(high) + 2)
-        ticks = [step * 10.0**decade for decade in decades for step in steps]
-        inside = [tick for tick in ticks if low - 0.15 <= math.log10(tick) <= high + 0.15]
-        if len(inside) >= 2:
-            break
-    while len(inside) > MOST:
-        inside = inside[::2]
-    return inside
-
-
-def short(value: float) -> str:
-    """Return a number in decimal or scientific notation: 0.03, 200, or 5·10⁻⁷."""
-    if value <= 0 or 1e-3 <= value < 1e4:
-        return f"{value:g}"
-    exponent = math.floor(math.log10(value) + 1e-9)
-    step = round(value / 10.0**exponent)
-    return f"{'' if step == 1 else f'{step}·'}10{str(exponent).translate(RAISED)}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from codiag._progress import tell
 from codiag._text import html_table, text_table
 from codiag.losses import Loss
 from codiag.problem._budget import Budget
@@ -88,6 +89,7 @@ class Log:
         self.stages.append(Stage(name, sweeps, objective, now - self._since, flops, in_doubt))
         self._since = now
         counted = "1 sweep" if sweeps == 1 else f"{sweeps} sweeps"
+        tell("%s: %s", name, counted)
         logger.info("%s: %s, objective %.3g, %.2f s", name, counted, objective, self.stages[-1].seconds)
 
     def extend(self, stages: Sequence[Stage]) -> None:

@@ -12,7 +12,7 @@ from array_api_compat import array_namespace, device, is_array_api_obj, is_dask_
 
 from codiag._arrays import Array, to_host
 from codiag.problem._symmetry import Symmetry, groups_of, n_independent_entries
-from codiag.tensors import DaskTensor, Tensor, as_tensor, is_large, sketch_width
+from codiag.tensors import DaskTensor, Tensor, as_tensor, is_large, of_stored, sketch_width
 from codiag.tensors.entries import Cells, DenseCells, Entries
 
 
@@ -22,6 +22,7 @@ def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
     Missing are NaN, masked entries, and entries whose weight in `observed` is zero. Objects that are not arrays are
     returned unchanged. A large array is not searched for NaN: see `after_first_look`.
     """
+    raw = of_stored(raw)
     if is_dask_array(raw) and not is_large(raw.shape):
         raw = DaskTensor(raw).gathered()
     if is_dask_array(raw):

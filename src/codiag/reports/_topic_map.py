@@ -8,15 +8,12 @@ Jensen-Shannon divergences of topics, as squared distances: their square roots a
 
 from __future__ import annotations
 
-import json
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import rel_entr
 
 from codiag._text import visible
-from codiag.reports._html import note
 
 if TYPE_CHECKING:
     from codiag.models.topics import LatentDirichlet, SingleTopic
@@ -87,27 +84,3 @@ def page_data(model: LatentDirichlet | SingleTopic, words: np.ndarray, n_topics:
 
 def _rounded(number: float) -> float:
     return float(f"{number:.{DIGITS}g}")
-
-
-def explorer(model: LatentDirichlet | SingleTopic, words: np.ndarray, n_topics: int) -> str:
-    """Return the map of topics, the slider of the relevance, and the words of one topic, with their script."""
-    data = page_data(model, words, n_topics)
-    # "<" would let a word end the script, and U+2028 and U+2029 were line ends of scripts once.
-    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    folder = resources.files("codiag.reports")
-    style, script = ((folder / f"topics.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
-    reading = (
-        "Choose a topic in the map or the list. Areas of the circles are shares of the topics in all texts; topics "
-        "near each other share words. With the slider at 1, words are in the order of their probability in the topic; "
-        "to the left, words that are rare in other topics come first; about 0.6 is a good start."
-    )
-    caption = (
-        f"Map of the topics: classical scaling of Jensen-Shannon divergences, of which these two directions show "
-        f"{100 * data['shown']:.0f} %."
-    )
-    return (
-        f"<style>{style}</style>{note(reading)}"
-        "<noscript><p>The map and the slider need scripts, which are off; the tables below do not.</p></noscript>"
-        f'<div class="explorer" id="explorer" data-caption="{caption}" hidden></div>'
-        f'<script type="application/json" id="topics-data">{text}</script><script>{script}</script>'
-    )

@@ -1,4 +1,4 @@
-"""The report about topics."""
+"""The page about topics."""
 
 from __future__ import annotations
 
@@ -10,18 +10,8 @@ from numpy.typing import ArrayLike
 
 from codiag.models.base import hidden_component
 from codiag.plotting import MUTED, OURS, draw_bars, name_axes
-from codiag.reports._html import (
-    note,
-    panels,
-    refuse_path,
-    report,
-    sentences,
-    separate_panels,
-    shaded,
-    side_by_side,
-    table,
-)
-from codiag.reports._topic_map import explorer
+from codiag.reports._page import Panels, Table, panels, refuse_path, separate_panels, write_page
+from codiag.reports._topic_map import page_data
 
 if TYPE_CHECKING:
     from codiag.models.topics import LatentDirichlet, SingleTopic
@@ -56,7 +46,7 @@ def topics_report(
     path : str or Path, optional
         A file to write the page to, such as ``"report.html"``; one that exists is replaced.
     documents : array of shape (documents,), optional
-        Names of the documents, such as names of files or numbers of rows; by default numbers from 0.
+        Names of the documents, such as names of files; by default their numbers, from 1.
     title : str
         Title of the page, such as the name of a file.
 
@@ -90,82 +80,80 @@ def topics_report(
     refuse_path("counts", counts, "topics_report(model, counts, vocabulary, path)")
     refuse_path("vocabulary", vocabulary, "topics_report(model, counts, vocabulary, path)")
     words = np.asarray(vocabulary, dtype=str)
-    k = len(model.weights_)
-    if words.shape != (model.components_.shape[1],):
-        raise ValueError(
-            f"vocabulary must have one word for each of {model.components_.shape[1]} columns; got shape {words.shape}"
-        )
-    names = None if documents is None else np.asarray(documents).astype(str)
-    if names is not None and names.shape != (counts.shape[0],):
-        raise ValueError(f"documents must have one name for each of {counts.shape[0]} rows; got shape {names.shape}")
-    facts: dict[str, object] = {"topics": k, "documents": f"{counts.shape[0]:,}", "words": f"{counts.shape[1]:,}"}
-    if model.diagnostics_.clipped_mass is not None:
-        facts["of the probabilities by moments clipped"] = f"{100 * model.diagnostics_.clipped_mass:.1f} %"
-    facts["perplexity of these documents"] = f"{model.perplexity(counts):.4g}"
-    sections = {
-        "Explore the topics": explorer(model, words, MAX_TOPICS),
-        "Words of the topics": _words(model, words),
-        "Documents": _documents(model, counts, names),
-        "Evidence for the number of topics": _spectrum(model),
-        "What to try": sentences(_advice(model), "No problems were found."),
+    n_documents, n_words = counts.shape[0], model.components_.shape[1]
+    if words.shape != (n_words,):
+        raise ValueError(f"vocabulary must have one word for each of {n_words} columns; got shape {words.shape}")
+    names = np.asarray(np.arange(1, n_documents + 1) if documents is None else documents).astype(str)
+    if names.shape != (n_documents,):
+        raise ValueError(f"documents must have one name for each of {n_documents} rows; got shape {names.shape}")
+    facts: dict[str, object] = {
+        "topics": len(model.weights_),
+        "documents": f"{n_documents:,}",
+        "words": f"{n_words:,}",
+        "perplexity of these documents": f"{model.perplexity(counts):.4g}",
     }
-    lead = "Topics, each a distribution of words, the most frequent first."
-    return report(title, lead, facts, sections, path)
+    return write_page(
+        "topics.html",
+        path,
+        title=title,
+        facts=facts,
+        data=page_data(model, words, MAX_TOPICS),
+        topics=_top_words(model, words),
+        n_topics=len(model.weights_),
+        documents=_documents(model, counts, names),
+        numbered=documents is None,
+        spectrum=_spectrum(model),
+        advice=_advice(model),
+    )
 
 
-def _words(model: LatentDirichlet | SingleTopic, words: np.ndarray) -> str:
-    parts = []
-    for number, (topic, weight) in enumerate(zip(model.components_[:MAX_TOPICS], model.weights_, strict=False)):
+def _top_words(model: LatentDirichlet | SingleTopic, words: np.ndarray) -> list[dict[str, Any]]:
+    """Return the weight of every topic, and its most probable words with their shares."""
+    listed = []
+    for topic, weight in zip(model.components_[:MAX_TOPICS], model.weights_, strict=False):
         top = np.argsort(-topic, kind="stable")[:MAX_WORDS]
-        title = f"Topic {number}: {100 * weight:.1f} %"
-        parts.append(
-            shaded(title, words[top].tolist(), ["share"], topic[top, None], most=float(topic[top[0]]), form=".4f")
-        )
-    more = f" The first {MAX_TOPICS} topics are shown." if len(model.weights_) > MAX_TOPICS else ""
-    return note(f"The most probable words of each topic, and their shares in it.{more}") + side_by_side(parts)
+        listed.append({"weight": weight, "words": list(zip(words[top].tolist(), topic[top].tolist(), strict=True))})
+    return listed
 
 
-def _documents(model: LatentDirichlet | SingleTopic, counts: Any, names: np.ndarray | None) -> str:
+def _documents(model: LatentDirichlet | SingleTopic, counts: Any, names: np.ndarray) -> Table:
     """Return a table of the documents in which each topic has the largest shares."""
     shares = model.transform(counts)
     strongest = np.bincount(np.argmax(shares, axis=1), minlength=shares.shape[1])
     rows = []
     for topic in range(min(shares.shape[1], MAX_TOPICS)):
         top = np.argsort(-shares[:, topic], kind="stable")[:MAX_DOCUMENTS]
-        labels = top if names is None else names[top]
-        listed = ", ".join(f"{label} ({shares[row, topic]:.2f})" for label, row in zip(labels, top, strict=True))
-        rows.append((topic, f"{shares[:, topic].mean():.3f}", strongest[topic], listed))
-    headings = ["topic", "mean share", "strongest in", "typical documents"]
-    legend = "In brackets, the share of the topic in the document."
-    legend = legend if names is not None else f"Documents are numbered from 0. {legend}"
-    return table("Documents", headings, rows, words=["typical documents"]) + note(legend)
+        listed = ", ".join(f"{names[row]} ({shares[row, topic]:.2f})" for row in top)
+        rows.append((topic + 1, f"{shares[:, topic].mean():.3f}", strongest[topic], listed))
+    return Table(["topic", "mean share", "largest in", "typical documents"], rows, ["typical documents"])
 
 
-def _spectrum(model: LatentDirichlet | SingleTopic) -> str:
+def _eigenvalues(model: LatentDirichlet | SingleTopic) -> tuple[Any, float | None]:
+    """Return the eigenvalues of the second moment and their sampling noise, None if they are not known."""
+    return tuple(getattr(model.diagnostics_, name, None) for name in ("second_moment", "sampling_noise"))  # type: ignore[return-value]
+
+
+def _spectrum(model: LatentDirichlet | SingleTopic) -> Panels | None:
     """Return a figure of the eigenvalues of the second moment, with their sampling noise."""
-    values, noise = model.diagnostics_.second_moment, model.diagnostics_.sampling_noise
+    values, noise = _eigenvalues(model)
     if values is None:
-        return sentences(["The second moment of these topics was not kept."])
+        return None
     heights = np.asarray(values)
     with separate_panels(1) as grid:
         axes = grid[0, 0]
-        draw_bars(axes, np.arange(heights.size - 1), heights[:-1], OURS)
-        axes.bar([heights.size - 1], heights[-1:], color=MUTED, width=0.75)
+        draw_bars(axes, np.arange(1, heights.size), heights[:-1], OURS)
+        axes.bar([heights.size], heights[-1:], color=MUTED, width=0.75)
         if noise is not None:
             axes.axhline(noise, color=MUTED, linestyle="--", linewidth=1)
-        name_axes(axes, "component", "eigenvalue of the second moment")
+        name_axes(axes, "topic", "eigenvalue of the second moment")
         axes.xaxis.get_major_locator().set_params(integer=True)
-        caption = "Eigenvalues, one for each topic and the next one (gray). "
-        if noise is not None:
-            caption += "A topic is well supported if its eigenvalue is far above the dashed line, the sampling noise."
-        return panels(grid, ["Eigenvalues of the second moment of words, one for each topic and one more"], caption)
+        return panels(grid, ["Eigenvalues of the second moment of words, one for each topic and one more"])
 
 
 def _advice(model: LatentDirichlet | SingleTopic) -> list[str]:
     """Return warnings about the fit, as sentences."""
-    diagnostics, k = model.diagnostics_, len(model.weights_)
-    values, noise = diagnostics.second_moment, diagnostics.sampling_noise
+    k, (values, noise) = len(model.weights_), _eigenvalues(model)
     advice = [] if values is None or noise is None else list(hidden_component(values[k - 1], noise, k))
-    if diagnostics.converged is False:
+    if getattr(model.diagnostics_, "converged", None) is False:
         advice.append("The factorization of the moment did not converge: try fewer topics.")
     return advice

@@ -29,6 +29,7 @@ OTHER_ENDINGS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json", "
 if TYPE_CHECKING:
     from codiag.problem import Problem
     from codiag.result._scored import Deviance
+    from codiag.selection import RankChoice
     from codiag.theory import Bootstrap, Diagnosis, Intervals, NoiseErrors, Sensitivity
 
 
@@ -82,6 +83,8 @@ class Factorization:
         Of a loss other than least squares: the loss, with numbers that were estimated, and the deviance.
     stated : Problem, optional
         Under a loss, the problem that was solved, if its tensor is kept; `data` has its least squares around the fit.
+    rank_choice : RankChoice, optional
+        How the rank was chosen, if it was given as "auto". Files do not have it.
 
     See Also
     --------
@@ -114,6 +117,7 @@ class Factorization:
     data: Problem | None = None
     goodness: Deviance | None = None
     stated: Problem | None = None
+    rank_choice: RankChoice | None = None
 
     def __post_init__(self) -> None:
         if self.symmetric is not False:

@@ -13,6 +13,6 @@ Examples
 """
 
 from codiag.selection._choice import HEADINGS, LEGEND, RankChoice
-from codiag.selection._choose import DEFAULT_RANKS, choose, choose_rank, fit_with_chosen_rank
-from codiag.selection._evidence import Evidence, decide
+from codiag.selection._choose import choose, choose_rank, fit_with_chosen_rank
+from codiag.selection._evidence import Evidence, decide, is_settled
 from codiag.selection._scan import Scan, excess_over_draws, scan

@@ -4,30 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from codiag._arrays import Array, TensorLike
 from codiag._checks import Seed, as_generator, as_number, check_n_jobs, explains_keywords
-from codiag._progress import progress_if
+from codiag._progress import progress_if, tell
 from codiag.constraints import ConstraintsLike
 from codiag.losses import Loss
 from codiag.methods import as_method
-from codiag.problem import Problem, as_problem
+from codiag.problem import Problem, as_problem, most_components
 from codiag.result import Factorization, safe_scale, solve
 from codiag.selection._choice import RankChoice
 from codiag.selection._deviance import choose_by_deviance
-from codiag.selection._evidence import Split, compare_halves, decide, evidence_for, split_halves
-from codiag.selection._scan import Scan, scan, tell_rank
+from codiag.selection._evidence import (
+    Evidence,
+    Split,
+    compare_halves,
+    decide,
+    evidence_for,
+    is_settled,
+    ranks_tried,
+    split_halves,
+)
+from codiag.selection._scan import Scan, scan
 
-DEFAULT_RANKS = range(1, 11)
+FIRST_RANKS = 10
+"""Ranks from one that are tried first where none are given; then twice as many, until the choice is settled."""
 
 
 @explains_keywords
 def choose_rank(
     tensor: TensorLike,
-    ranks: Iterable[int] = DEFAULT_RANKS,
+    ranks: Iterable[int] | None = None,
     *,
     loss: Loss | str | None = None,
     constraints: ConstraintsLike = None,
@@ -72,8 +82,10 @@ def choose_rank(
     ----------
     tensor : anything that `codiag.factorize` takes
         Samples along the first mode, if any: halves are taken along it. The rank of a `codiag.Problem` is ignored.
-    ranks : iterable of int
-        What to try; those too large for the shape, or for the constraints, are left out.
+    ranks : iterable of int, optional
+        What to try; those too large for the shape, or for the constraints, are left out. By default the ranks from one
+        to ten, then to twenty, forty and so on, until the last two ranks predict what was left out no better than a
+        lower one, within one standard error, and a rank below them is chosen, or none is supported.
     loss : Loss or str, optional
         How entries scatter, as in `codiag.factorize`. Under a loss other than least squares, a quarter of the entries
         is left out four times, and the smallest rank is chosen that predicts them as well as the best, within one
@@ -92,8 +104,8 @@ def choose_rank(
         Number of processes, -1 for as many as there are cores; three are of use, for the tensor and its two halves. By
         default one, or what a ``joblib.parallel_config`` around the call says. They take about two seconds to start.
     progress : bool, optional
-        Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two seconds.
-        By default, one appears after ten seconds, and never where the standard error is no terminal.
+        Whether to show a bar on the standard error, or below the cell of a notebook; where the standard error is no
+        terminal, a line every ten seconds. By default, a bar appears after ten seconds in terminals and notebooks.
 
     Returns
     -------
@@ -122,7 +134,7 @@ def choose_rank(
     >>> print(choice.reason[:47])
     Rank 3: all components stand out from the noise
     """
-    wanted = _checked(ranks)
+    wanted = None if ranks is None else _checked(ranks)
     rank = None if isinstance(tensor, Problem) else "auto"
     stated = {"constraints": constraints, "observed": observed, "symmetric": symmetric, "loss": loss}
     problem = as_problem(tensor, rank, **stated)
@@ -131,34 +143,66 @@ def choose_rank(
         return choose(problem, wanted, as_generator(seed, apart=True), n_jobs)
 
 
-def choose(problem: Problem, ranks: Sequence[int], rng: np.random.Generator, n_jobs: int | None = None) -> RankChoice:
-    """Run `choose_rank` for a problem, whatever its rank, with ranks in ascending order."""
+def choose(
+    problem: Problem, ranks: Sequence[int] | None, rng: np.random.Generator, n_jobs: int | None = None
+) -> RankChoice:
+    """Run `choose_rank` for a problem, whatever its rank, with ranks in ascending order, or as many as are needed."""
+    if problem.loss is not None:
+        most = range(1, most_components(problem.tensor.shape) + 1)
+        return choose_by_deviance(problem, _allowed(problem, most if ranks is None else ranks), rng)
+    if ranks is not None:
+        return _chosen(problem, _tried(problem, _allowed(problem, ranks), rng, n_jobs))
+    n_ranks, n_tried, tried = FIRST_RANKS, 0, None
+    while tried is None or not is_settled(tried.evidence, tried.rank):
+        allowed = _allowed(problem, range(1, n_ranks + 1))
+        if len(allowed) == n_tried:
+            break
+        tried = _tried(problem, allowed, rng, n_jobs)
+        n_ranks, n_tried = 2 * n_ranks, len(allowed)
+    return _chosen(problem, tried)
+
+
+class _Tried(NamedTuple):
+    """The scan of some ranks, the evidence, and what it says."""
+
+    scanned: Scan
+    evidence: tuple[Evidence, ...]
+    rank: int | None
+    reason: str
+
+
+def _tried(problem: Problem, ranks: Sequence[int], rng: np.random.Generator, n_jobs: int | None) -> _Tried:
+    """Fit ranks, to the tensor and to its halves, and decide."""
     from sklearn.utils.parallel import Parallel, delayed
 
-    scale = safe_scale(problem)
-    allowed = _allowed(problem, ranks)
-    if problem.loss is not None:
-        return choose_by_deviance(problem, allowed, rng)
-    begun = Scan.begun(problem.scaled(1 / scale).with_rank(allowed[-1]), rng)
-    split = split_halves(begun, allowed, rng)
-    whole = delayed(scan)(begun, allowed, np.random.default_rng(rng.integers(2**63)))
+    begun = Scan.begun(problem.scaled(1 / safe_scale(problem)).with_rank(ranks[-1]), rng)
+    split = split_halves(begun, ranks, rng)
+    whole = delayed(scan)(begun, ranks, np.random.default_rng(rng.integers(2**63)))
     scanned, *scanned_halves = Parallel(n_jobs=n_jobs)([whole, *_scans_of(split, rng)])
     halves = compare_halves(split, scanned_halves, rng)
-    evidence = tuple(evidence_for(scanned, rank, halves) for rank in allowed)
+    evidence = tuple(evidence_for(scanned, rank, halves) for rank in ranks)
     rank, reason = decide(evidence)
-    others = split_halves(begun, allowed, rng, but=split.mode) if rank is None and split.parts else Split()
+    others = split_halves(begun, ranks, rng, but=split.mode) if rank is None and split.parts else Split()
     if others.parts:  # what does not replicate in samples may replicate in channels
         halves = compare_halves(others, Parallel(n_jobs=n_jobs)(_scans_of(others, rng)), rng)
-        again = tuple(evidence_for(scanned, rank, halves) for rank in allowed)
+        again = tuple(evidence_for(scanned, rank, halves) for rank in ranks)
         rank, found = decide(again)
         if rank is not None:
             differ = f"those of mode {split.mode} differ at every rank, so that this rank is less certain"
             evidence, reason = again, f"{found} These are halves of mode {others.mode}; {differ}."
+    return _Tried(scanned, evidence, rank, reason)
+
+
+def _chosen(problem: Problem, tried: _Tried) -> RankChoice:
+    """Fit the rank that is chosen to the end."""
+    scanned, evidence, rank, reason = tried
+    ranks = [one.rank for one in evidence]
     if rank is not None:
-        tell_rank(rank, ranks, ", to the end")
+        tell("rank %d, to the end", rank, is_place=True)
         scanned.finish(rank)
+    scale = safe_scale(problem)
     fits = {rank: _final(fit, problem.with_rank(rank), scale) for rank, fit in scanned.fits.items()}
-    return RankChoice(rank, reason, fits, evidence)
+    return RankChoice(rank, f"{reason} {ranks_tried(ranks)}", fits, evidence)
 
 
 def _scans_of(split: Split, rng: np.random.Generator) -> list[Any]:
@@ -173,11 +217,12 @@ def _scans_of(split: Split, rng: np.random.Generator) -> list[Any]:
 
 
 def fit_with_chosen_rank(problem: Problem, method: Any, seed: Any, refusal: str) -> Factorization:
-    """Return a fit with the rank chosen from one to ten, by a method if one is given; raise if no rank is supported."""
-    choice = choose(problem, DEFAULT_RANKS, as_generator(seed, apart=True))
+    """Return a fit with the rank that is chosen, by a method if one is given; raise if no rank is supported."""
+    choice = choose(problem, None, as_generator(seed, apart=True))
     if choice.rank is None:
         raise ValueError(f"{refusal} here. {choice.reason} See codiag.choose_rank, or give an integer")
-    return choice.fit if method is None else solve(problem.with_rank(choice.rank), as_method(method), seed)
+    fit = choice.fit if method is None else solve(problem.with_rank(choice.rank), as_method(method), seed)
+    return replace(fit, rank_choice=choice)
 
 
 def _final(fit: Factorization, problem: Problem, scale: float) -> Factorization:

@@ -10,14 +10,15 @@ from typing import ClassVar
 import numpy as np
 
 from codiag._arrays import array_namespace, like, to_host
+from codiag._progress import tell
 from codiag.least_squares import Scoring
 from codiag.methods import Auto, Method
 from codiag.problem import Estimate, Problem
 from codiag.result import Factorization, solve
 from codiag.search import Search, explore_scored
 from codiag.selection._choice import RankChoice
-from codiag.selection._evidence import Evidence
-from codiag.selection._scan import BRIEF, EFFORT, MAX_STARTS, SCAN, is_degenerate, tell_rank
+from codiag.selection._evidence import Evidence, ranks_tried
+from codiag.selection._scan import BRIEF, EFFORT, MAX_STARTS, SCAN, is_degenerate
 from codiag.tensors import DenseTensor, FactoredTensor, is_large
 
 FOLDS = 4
@@ -105,16 +106,17 @@ def choose_by_deviance(problem: Problem, ranks: Sequence[int], rng: np.random.Ge
     series = [Series(part) for part in (problem, *parts)]
     held: dict[int, list[np.ndarray]] = {}
     for rank in ranks:
-        tell_rank(rank, ranks)
+        tell("rank %d", rank, is_place=True)
         fits = [one.add(rank, int(rng.integers(2**31)), is_over=_n_worse(held) > 0) for one in series]
         hidden = [(folds == fold) & (weights > 0) for fold in range(FOLDS)]
         held[rank] = [weights[own] * _values(fit, values, own) for fit, own in zip(fits[1:], hidden, strict=True)]
         if _n_worse(held) >= MOST_WORSE:
             break
     rank, reason = HeldOut({rank: np.concatenate(parts) for rank, parts in held.items()}).best()
-    tell_rank(rank, ranks, ", to the end")
+    tell("rank %d, to the end", rank, is_place=True)
     fits_of = series[0].fits | {rank: solve(problem.with_rank(rank), Auto(), int(rng.integers(2**31)))}
     null = 2 * Scoring(stated).null_value
+    reason = f"{reason} {ranks_tried(list(held))}"
     return RankChoice(rank, reason, fits_of, tuple(_evidence(fits_of[rank], held[rank], null) for rank in held))
 
 

@@ -122,7 +122,31 @@ def decide(table: Sequence[Evidence]) -> tuple[int | None, str]:
             f"differ at every rank (the best, {best.rank}, has a congruence of {best.congruence:.2f})."
         )
     chosen = _predicting(alike)
-    return chosen.rank, _of_prediction(chosen, largest, table) + _open(chosen)
+    return chosen.rank, _of_prediction(chosen, largest, alike, table) + _open(chosen)
+
+
+def is_settled(table: Sequence[Evidence], rank: int | None) -> bool:
+    """Tell whether no higher rank need be tried: the last two predict no better than a lower one, and are not chosen.
+
+    Where nothing could be left out, the last two have flaws.
+    """
+    lower, last = table[:-2], table[-2:]
+    known = [evidence for evidence in lower if evidence.held_out is not None]
+    if not lower or (rank is not None and rank >= last[0].rank):
+        return False
+    if not known or any(evidence.held_out is None for evidence in last):
+        return all(evidence.flaw for evidence in last)
+    best = min(known, key=lambda evidence: evidence.held_out_error)
+    return all(_is_as_good(best.held_out, evidence.held_out) for evidence in last)
+
+
+def ranks_tried(ranks: Sequence[int]) -> str:
+    """Return a sentence on the ranks that were fitted."""
+    if len(ranks) == 1:
+        return f"Only rank {ranks[0]} was tried."
+    is_range = len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1
+    words = f"{ranks[0]} to {ranks[-1]}" if is_range else f"{', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
+    return f"Ranks {words} were tried."
 
 
 def _predicting(candidates: Sequence[Evidence]) -> Evidence:
@@ -195,7 +219,9 @@ def _open(chosen: Evidence) -> str:
     return f" Too little was observed to determine what the factors have at index {shown}." if rows else ""
 
 
-def _of_prediction(chosen: Evidence, largest: Evidence, table: Sequence[Evidence]) -> str:
+def _of_prediction(
+    chosen: Evidence, largest: Evidence, alike: Sequence[Evidence], table: Sequence[Evidence]
+) -> str:
     reasons = _residual(largest)
     if chosen.held_out is None:
         reasons += (
@@ -203,12 +229,20 @@ def _of_prediction(chosen: Evidence, largest: Evidence, table: Sequence[Evidence
             f"{_beyond(chosen, table)}"
         )
     else:
+        numbers = f"error {chosen.held_out_error:.3g}, congruence {chosen.congruence:.2f}"
+        names = ", ".join(str(evidence.rank) for evidence in alike)
         reasons += (
-            f", so that prediction and replication decide: it predicts what was left out as well as any (error "
-            f"{chosen.held_out_error:.3g}), and both halves of the data have its components (congruence "
-            f"{chosen.congruence:.2f})"
+            ", so that prediction and replication decide: of the ranks whose components are found in both halves of "
+            f"the data ({names}), it is the lowest that predicts what was left out as well as the best of them, within "
+            f"a standard error ({numbers})"
         )
-    more = " Higher ranks may fit better: try them." if chosen.rank == table[-1].rank else ""
+    better = min(table, key=lambda evidence: evidence.held_out_error if evidence.held_out is not None else math.inf)
+    if chosen.held_out is not None and not _is_as_good(chosen.held_out, better.held_out):
+        reasons += (
+            f"; rank {better.rank} predicts better (error {better.held_out_error:.3g}), but "
+            f"{better.flaw or 'its components differ between the halves'}"
+        )
+    more = "" if is_settled(table, chosen.rank) else " Higher ranks may predict better: try them."
     return f"Rank {chosen.rank}: {reasons}.{more}"
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from codiag._arrays import double, to_host
+from codiag._progress import tell
 from codiag.least_squares import (
     BRIEF_SWEEPS,
     CANCELLING,
@@ -19,7 +20,7 @@ from codiag.least_squares import (
     Limits,
     minimize,
 )
-from codiag.problem import Budget, Estimate, Log, Problem, logger
+from codiag.problem import Budget, Estimate, Log, Problem
 from codiag.reduction import Reduction, reduce
 from codiag.result import Factorization, as_factorization, cancelling_pairs, canonical, congruences, whole_norm
 from codiag.search import End, explore, finish
@@ -92,7 +93,7 @@ def scan(scanned: Scan, ranks: Sequence[int], rng: np.random.Generator, *, polis
     is_noise = is_over = False
     below: Factorization | None = None
     for rank in ranks:
-        tell_rank(rank, ranks, "" if polish else ", half of the data")
+        tell("rank %d%s", rank, "" if polish else ", half of the data", is_place=True)
         space = scanned.space_of(rank)
         lower = scanned.ends.get(max(scanned.ends, default=0))
         starts, limits = _starts(space.problem, lower, is_over), BRIEF if is_over else SCAN
@@ -106,11 +107,6 @@ def scan(scanned: Scan, ranks: Sequence[int], rng: np.random.Generator, *, polis
         is_noise = is_noise or end.is_noise
         below = fit
     return scanned
-
-
-def tell_rank(rank: int, ranks: Sequence[int], of_what: str = "") -> None:
-    """Tell the bar of progress which rank is being fitted."""
-    logger.info("rank %d of %d%s", rank, ranks[-1], of_what, extra={"place": True})
 
 
 def _starts(problem: Problem, lower: End | None, is_over: bool) -> Sequence[Start]:

@@ -195,7 +195,7 @@ def mixed_membership_graph(
     See Also
     --------
     codiag.models.MixedMembershipCommunities : A model that estimates the memberships.
-    codiag.metrics.recovery_curve : The agreement of estimated and true communities.
+    codiag.metrics.overlapping_nmi : The agreement of estimated and true communities.
 
     Examples
     --------

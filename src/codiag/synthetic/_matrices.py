@@ -9,7 +9,6 @@ import numpy as np
 from codiag._arrays import is_complex, normal_draws
 from codiag._checks import Seed, as_finite, as_generator, as_number
 from codiag._text import Described
-from codiag.tensors import symmetrize
 
 MAX_ENTRIES = 2**40
 """Entries of a factor, at most: 8 TB in double precision, more than any memory."""
@@ -232,55 +231,3 @@ def matrix_stack(
     with np.errstate(over="ignore", invalid="ignore"):
         matrices = (factor * diagonals[:, None, :]) @ right.T + noise * errors
     return Stack(check_finite(matrices, "factor and right_factor"), factor, right, diagonals)
-
-
-def projection_stack(
-    factor: np.ndarray, weights: np.ndarray, n_projections: int, *, noise: float = 0.0, seed: Seed = None
-) -> Stack:
-    r"""Draw projections of a noisy symmetric tensor along random unit vectors.
-
-    The tensor is :math:`\sum_i w_i\, u_i \otimes u_i \otimes u_i + \epsilon R`, where R is a symmetrized tensor of
-    Gaussian entries.
-
-    Parameters
-    ----------
-    factor : array of shape (d, k)
-        The components :math:`u_i`.
-    weights : array of shape (k,)
-        Their weights :math:`w_i`.
-    n_projections : int
-        Number of projections, n.
-    noise : float
-        The factor :math:`\epsilon` of the noise.
-    seed : int, sequence of int or numpy.random.Generator, optional
-        The same seed gives the same projections.
-
-    Returns
-    -------
-    Stack
-        With ``matrices`` of shape (n, d, d), ``factor``, and ``diagonals`` of shape (n, k).
-
-    See Also
-    --------
-    matrix_stack : Matrices with independent diagonals.
-    codiag.theory.first_order_perturbation : The errors of the factors that such noise causes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from codiag.synthetic import projection_stack
-    >>> projection_stack(np.eye(4)[:, :2], np.ones(2), 6, noise=0.1, seed=0).matrices.shape
-    (6, 4, 4)
-    """
-    as_number("n_projections", n_projections, integer=True)
-    check_noise(noise)
-    factor = as_finite("factor", factor, (None, None))
-    weights = as_finite("weights", weights, factor.shape[1:])
-    rng = as_generator(seed)
-    size = factor.shape[0]
-    directions = unit_columns(rng.standard_normal((size, n_projections)))
-    symmetric = symmetrize(rng.standard_normal((size, size, size)))
-    diagonals = (directions.T @ factor) * weights
-    with np.errstate(over="ignore", invalid="ignore"):
-        matrices = (factor * diagonals[:, None, :]) @ factor.T + noise * np.moveaxis(symmetric @ directions, 2, 0)
-    return Stack(check_finite(matrices, "factor and weights"), factor, factor, diagonals)

@@ -154,9 +154,9 @@ def mixed_signals(
     r"""Draw sources of given kinds and mix them to channels, :math:`x_t = A s_t + \epsilon\, w_t`.
 
     Kinds of signals with correlation in time: ``"sinusoid"`` and ``"square"`` waves of random frequency and phase,
-    ``"autoregressive"`` (Gaussian with a random resonance), ``"bursts"`` (rare decaying excitations) and ``"loud"``
-    (Gaussian with a slowly varying variance). Kinds with independent samples: ``"uniform"``, ``"binary"``,
-    ``"laplace"``, ``"exponential"``, ``"sparse"`` (nine of ten samples are small) and ``"gaussian"``.
+    ``"autoregressive"`` (Gaussian with a random resonance) and ``"bursts"`` (rare decaying excitations). Kinds with
+    independent samples: ``"uniform"``, ``"binary"``, ``"laplace"``, ``"exponential"``, ``"sparse"`` (nine of ten
+    samples are small) and ``"gaussian"``.
 
     Parameters
     ----------
@@ -181,7 +181,6 @@ def mixed_signals(
     --------
     codiag.models.SOBI : A model of sources with different spectra.
     codiag.models.JADE : A model of sources that are not Gaussian.
-    codiag.models.NSS : A model of sources whose variances change.
     codiag.metrics.minimum_distance : The distance of an unmixing from the true one.
 
     Examples
@@ -237,11 +236,6 @@ def _bursts(rng: np.random.Generator, n: int) -> np.ndarray:
     return _filtered(excitations, [1.0, -rng.uniform(0.6, 0.95)])
 
 
-def _loud(rng: np.random.Generator, n: int) -> np.ndarray:
-    period = rng.uniform(0.1, 0.5) * n
-    return rng.standard_normal(n) * np.exp(np.sin(2 * np.pi * (np.arange(n) / period + rng.random())))
-
-
 def _sparse(rng: np.random.Generator, n: int) -> np.ndarray:
     return rng.standard_normal(n) * np.where(rng.random(n) < 0.1, 1.0, 0.1)
 
@@ -256,7 +250,6 @@ KINDS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "square": _square,
     "autoregressive": _autoregressive,
     "bursts": _bursts,
-    "loud": _loud,
     "uniform": lambda rng, n: rng.uniform(-1, 1, n),
     "binary": lambda rng, n: rng.choice([-1.0, 1.0], n),
     "laplace": lambda rng, n: rng.laplace(size=n),

@@ -47,7 +47,7 @@ from codiag.tensors._sums import (
     multiplied,
     symmetry_probes,
 )
-from codiag.tensors.chunked import DaskTensor
+from codiag.tensors.chunked import DaskTensor, of_stored
 
 __all__ = [
     "CrossMomentTensor",

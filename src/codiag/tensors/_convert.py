@@ -13,7 +13,7 @@ from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._sparse import SparseTensor
-from codiag.tensors.chunked import DaskTensor
+from codiag.tensors.chunked import DaskTensor, of_stored
 
 MOST_ASYMMETRY = 0.5
 """Largest relative change by permutations of the modes of an array that counts as symmetric up to noise. It is about
@@ -124,9 +124,10 @@ def _wrap(raw: Any) -> Tensor:
         return raw
     if isinstance(raw, str | bytes | PathLike):
         raise TypeError(
-            f"tensor must be an array or a codiag.tensors.Tensor; got {raw!r}. Load the file first: a table by "
-            "pandas.read_csv, an array by numpy.load"
+            f"tensor must be an array or a codiag.tensors.Tensor; got {raw!r}. Open the file first: a table by "
+            "pandas.read_csv, an array by numpy.load, zarr.open or h5py.File"
         )
+    raw = of_stored(raw)
     if is_dask_array(raw):
         return DaskTensor(raw)
     if hasattr(raw, "tocoo") and hasattr(raw, "fill_value"):

@@ -75,7 +75,7 @@ def is_large(shape: Sequence[int]) -> bool:
 
 def sketch_width(rank: object, shape: Sequence[int]) -> int:
     """Return the number of random directions that the ranges of a tensor are estimated from; 0 if none are needed."""
-    if isinstance(rank, bool) or not isinstance(rank, int | np.integer) or not 0 < rank < max(shape):
+    if isinstance(rank, bool) or not isinstance(rank, int | float | np.number) or not 0 < rank < max(shape):
         return 0
     return int(range_rank(int(rank))) + OVERSAMPLING if is_large(shape) else 0
 

@@ -14,6 +14,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._arrays import Array, double, inner_product_of, like, moved, on_host, precise
+from codiag._progress import tell
 
 if TYPE_CHECKING:
     from codiag.tensors._base import Tensor
@@ -104,6 +105,8 @@ def logged(parts: Iterable[Part], n_parts: int, shape: Sequence[int], sums: Sequ
     """
     for number, part in enumerate(parts, 1):
         yield part
+        if n_parts > 1:
+            tell("part %d of %d of the data", number, n_parts)
         if reads.isEnabledFor(logging.DEBUG):
             place = {"shape": tuple(shape), "part": number, "n_parts": n_parts}
             names = ", ".join(type(request).__name__ for request in sums) or "entries"

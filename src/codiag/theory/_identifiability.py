@@ -51,7 +51,6 @@ def incoherence(factor: np.ndarray) -> float:
     See Also
     --------
     factor_condition : The condition number.
-    error_bound : A bound that depends on it.
 
     Examples
     --------
@@ -115,7 +114,6 @@ def uniqueness_moduli(diagonals: np.ndarray) -> np.ndarray:
     See Also
     --------
     codiag.Diagonalization.unresolved : Pairs that the matrices do not determine separately.
-    afsari_bound : A bound that depends on them.
 
     Examples
     --------

@@ -134,9 +134,7 @@ def _configured(rng: np.random.Generator) -> tuple[Any, str]:
         ),
         (ALS(tol=tol, max_sweeps=sweeps), "sweep"),
         (
-            NOJD(
-                plug_in=choose(rng, True, False, "inverse", "optimal"), directions=choose(rng, "random", "orthonormal")
-            ),
+            NOJD(plug_in=choose(rng, True, False, "inverse"), directions=choose(rng, "random", "orthonormal")),
             "",
         ),
         (NOJD(n_projections=int(rng.integers(2, 9)), compress=choose(rng, True, False)), ""),

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from codiag.models.topics import WordMomentTensor, WordPairs, word_frequencies
 from codiag.tensors import (
     CrossMomentTensor,
     DaskTensor,
@@ -261,47 +260,3 @@ def placed(rng: np.random.Generator) -> Case:
     return Case(
         "codiag.tensors.SymmetricOuterTensor", SymmetricOuterTensor, arguments, True, (check,), named=("tensor",)
     )
-
-
-@covers(
-    "codiag.models.topics.WordMomentTensor",
-    "codiag.models.topics.WordPairs",
-    "codiag.models.topics.word_frequencies",
-    weight=1,
-)
-def words(rng: np.random.Generator) -> Case:
-    """Moments of words, against sums over all triples and pairs of words."""
-    counts = rng.poisson(choose(rng, 0.5, 2.0), (int(rng.integers(2, 12)), int(rng.integers(2, 7)))).astype(float)
-    counts[0, :2] += 3
-    kept = sparse.csr_array(counts) if rng.random() < 0.5 else counts
-    kind = choose(rng, "triples", "pairs", "frequencies")
-    if kind == "triples":
-        check = about_tensor(_triples(counts), "float64", int(rng.integers(2**31)))
-        return Case("codiag.models.topics.WordMomentTensor", WordMomentTensor, {"counts": kept}, True, (check,))
-    if kind == "frequencies":
-        return Case("codiag.models.topics.word_frequencies", word_frequencies, {"counts": kept}, True, (finite,))
-
-    def multiplied(pairs: Any, given: dict[str, Any]) -> Problems:
-        image = np.asarray(pairs @ np.eye(counts.shape[1]))
-        if image.shape != (counts.shape[1],) * 2 or np.max(np.abs(image - image.T)) > 1e-9 * np.max(np.abs(image)):
-            yield "contraction", "pairs of words are not symmetric"
-
-    return Case("codiag.models.topics.WordPairs", WordPairs, {"counts": kept}, True, (multiplied,))
-
-
-def _triples(counts: np.ndarray) -> np.ndarray:
-    """Return the mean over documents of three or more words of the share of each ordered triple of different words."""
-    total, documents = np.zeros((counts.shape[1],) * 3), 0
-    for row in counts:
-        length = row.sum()
-        if length < 3:
-            continue
-        ways = np.einsum("a,b,c->abc", row, row, row)
-        for a in range(row.size):
-            ways[a, a, :] -= row[a] * row
-            ways[a, :, a] -= row[a] * row
-            ways[:, a, a] -= row[a] * row
-            ways[a, a, a] += 2 * row[a]
-        total += ways / (length * (length - 1) * (length - 2))
-        documents += 1
-    return total / max(documents, 1)

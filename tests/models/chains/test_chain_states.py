@@ -1,4 +1,4 @@
-"""Recursions over the states of a chain, in blocks, and what a hidden Markov model says of sequences."""
+"""Recursions over the states of a chain, and what a hidden Markov model says of sequences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from codiag.models import HiddenMarkov
-from codiag.models.chains import CutSequences, baum_welch_sums, best_paths, filtered, path_log_probability, smoothed
+from codiag.models.chains import baum_welch_sums, forward_backward, path_log_probability, viterbi
 from simulated import chain, matched
 
 
@@ -47,54 +47,52 @@ def plain_recursion(symbols, start, transitions, emissions):
     return np.log(scales).sum(), states, moves
 
 
-@pytest.mark.parametrize("length", [None, 1, 7, 100, 1000])
+def logs_of(chain_of):
+    with np.errstate(divide="ignore"):
+        return [np.log(one) for one in chain_of]
+
+
 @pytest.mark.parametrize(("k", "zeros"), [(1, 0), (4, 0), (4, 0.4), (33, 0)])
-def test_blocks_are_the_plain_recursion(length, k, zeros):
+def test_forward_and_backward_are_the_plain_recursion(k, zeros):
     chain_of = parameters(k, 6, 0, zeros)
     sequences = [drawn(n, *chain_of, seed=n) for n in (300, 3, 40, 1, 500)]
     wanted = [plain_recursion(sequence, *chain_of) for sequence in sequences]
-    cut = CutSequences.of(sequences, k, length)
-    past = filtered(cut, *chain_of)
-    states, moves = smoothed(cut, past, chain_of[1])
-    assert_allclose(past.log_likelihoods(cut), [one for one, _, _ in wanted], rtol=1e-12)
-    assert_allclose(cut.in_a_row(states), np.concatenate([one for _, one, _ in wanted]), atol=1e-12)
-    assert_allclose(moves, sum(one for _, _, one in wanted), rtol=1e-12, atol=1e-12)
-    assert_array_equal(cut.in_a_row(cut.symbols), np.concatenate(sequences))
+    lengths = np.array([sequence.size for sequence in sequences])
+    states, sums = forward_backward(np.concatenate(sequences), lengths, *logs_of(chain_of))
+    assert_allclose(sums.log_likelihood, sum(one for one, _, _ in wanted), rtol=1e-12)
+    assert_allclose(states, np.concatenate([one for _, one, _ in wanted]), atol=1e-10)
+    assert_allclose(sums.moves, sum(one for _, _, one in wanted), rtol=1e-10, atol=1e-10)
+    assert_allclose(sums.first, sum(one[0] for _, one, _ in wanted), atol=1e-10)
 
 
-@pytest.mark.parametrize("length", [None, 7, 3000])
-def test_states_that_the_past_excludes_stay_excluded(length):
+def test_states_that_the_past_excludes_stay_excluded():
     """The future speaks for the other state by more than any number: a chain that never leaves the first."""
     stays = np.array([1.0, 0.0]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.9, 0.1], [0.1, 0.9]])
-    cut = CutSequences.of([np.ones(3000, dtype=np.intp)], 2, length)
-    first, moves, shown = baum_welch_sums(cut, *stays)
-    assert_allclose(first, [1, 0])
-    assert_allclose(moves, [[2999, 0], [0, 0]])
-    assert_allclose(shown, [[0, 3000], [0, 0]])
+    sums = baum_welch_sums(np.ones(3000, dtype=np.intp), np.array([3000]), *stays)
+    assert_allclose(sums.first, [1, 0])
+    assert_allclose(sums.moves, [[2999, 0], [0, 0]])
+    assert_allclose(sums.shown, [[0, 3000], [0, 0]])
 
 
-@pytest.mark.parametrize("length", [None, 1, 2, 3, 7])
-def test_the_best_path_by_enumeration(length):
-    k, chain_of = 3, [np.log(one) for one in parameters(3, 4, 1)]
+def test_impossible_sequences_have_no_states():
+    never = np.array([1.0, 0.0]), np.eye(2), np.eye(2)
+    states, sums = forward_backward(np.array([0, 1, 0]), np.array([3]), *logs_of(never))
+    assert sums.log_likelihood == -np.inf
+    assert_array_equal(states, 0)
+
+
+def test_the_best_path_by_enumeration():
+    k, chain_of = 3, logs_of(parameters(3, 4, 1))
     sequences = [np.array([0, 3, 1, 2, 0, 1, 3]), np.array([2]), np.array([1, 1, 0])]
-    cut = CutSequences.of(sequences, k, length)
-    found = best_paths(cut, *chain_of)
+    found = viterbi(np.concatenate(sequences), np.array([7, 1, 3]), *chain_of)
     total = 0.0
     for sequence, path in zip(sequences, np.split(found, [7, 8]), strict=True):
-        whole = CutSequences.of([sequence], k)
         paths = np.indices((k,) * sequence.size).reshape(sequence.size, -1).T
-        scores = [path_log_probability(one, whole, *chain_of) for one in paths]
+        scores = [path_log_probability(one, sequence, np.array([sequence.size]), *chain_of) for one in paths]
         assert_array_equal(path, paths[np.argmax(scores)])
         total += max(scores)
-    assert path_log_probability(found, cut, *chain_of) == pytest.approx(total)
-
-
-def test_the_best_path_of_blocks_is_that_of_the_whole():
-    chain_of = parameters(4, 6, 2)
-    symbols, logs = drawn(2000, *chain_of, seed=0), [np.log(one) for one in chain_of]
-    whole = best_paths(CutSequences.of([symbols], 4, 2000), *logs)
-    for length in (1, 33, 700):
-        assert_array_equal(best_paths(CutSequences.of([symbols], 4, length), *logs), whole)
+    whole = path_log_probability(found, np.concatenate(sequences), np.array([7, 1, 3]), *chain_of)
+    assert whole == pytest.approx(total)
 
 
 @pytest.fixture(scope="module")

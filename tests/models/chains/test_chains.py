@@ -99,6 +99,10 @@ class TestChains:
         with pytest.raises(error, match=words):
             HiddenMarkov(2).fit(symbols, **options)
 
+    def test_lengths_are_no_target(self):
+        with pytest.raises(ValueError, match=r"^y must be None"):
+            HiddenMarkov(2).fit([0, 1, 0, 1], [2, 2])
+
     def test_symbols_never_seen(self):
         model = HiddenMarkov(2, random_state=0).fit(chain(3000, 0)[0])
         with pytest.raises(ValueError, match="X must contain symbols below 8"):
@@ -161,7 +165,7 @@ class TestKindsOfSequences:
     )
     def test_invalid_sequences_are_refused(self, symbols, lengths, error, words):
         with pytest.raises(error, match=words):
-            HiddenMarkov(2).fit(symbols, lengths)
+            HiddenMarkov(2).fit(symbols, lengths=lengths)
 
     def test_symbols_that_never_occur_cost_nothing(self):
         """Work follows the symbols that occur: pairs of all numbers up to the largest would take terabytes."""

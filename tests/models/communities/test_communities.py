@@ -15,15 +15,13 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from codiag.methods import ALS, NLS, NOJD
 from codiag.metrics import overlapping_nmi
-from codiag.models import MixedMembershipCommunities
+from codiag.models import MixedMembershipCommunities, jackknife_standard_errors
 from codiag.models.communities import (
     LinkCounts,
     as_network,
     count_communities,
     dirichlet_total,
     merged,
-    modularity,
-    settled,
     variational_steps,
 )
 from codiag.synthetic import mixed_membership_graph
@@ -61,7 +59,7 @@ def test_any_method_serves(method):
 
 def test_moments_are_corrected_for_mixing():
     """With many samples the corrected moments leave a smaller error than those that take every node for pure."""
-    truth = graph(4000, 3, alpha_0=1.0, inside=0.4)
+    truth = graph(2500, 3, alpha_0=1.0, inside=0.4)
 
     def error(alpha_0):
         model = MixedMembershipCommunities(
@@ -74,18 +72,17 @@ def test_moments_are_corrected_for_mixing():
 
 
 def test_degrees_are_taken_out():
-    """Where degrees vary twentyfold the corrected variant finds what the plain one does not."""
-    rng = np.random.default_rng(0)
-    degrees = rng.pareto(2.0, 2000) + 0.3
-    degrees = np.minimum(degrees / degrees.mean(), 6)
-    truth = graph(2000, 6, alpha_0=0.0, inside=0.12, degrees=degrees)
+    """Where degrees vary by orders of magnitude the corrected variant finds what the plain one does not."""
+    degrees = np.random.default_rng(0).pareto(2.0, 1500) + 0.3
+    degrees = np.minimum(degrees / degrees.mean(), 20)
+    truth = graph(1500, 4, alpha_0=0.0, inside=0.08, degrees=degrees)
     pure = np.argmax(truth.memberships, axis=1)
     scores = {}
     for corrected in (False, True):
-        model = MixedMembershipCommunities(6, degree_corrected=corrected, max_iter=0, random_state=0)
+        model = MixedMembershipCommunities(4, degree_corrected=corrected, n_partitions=10, random_state=0)
         scores[corrected] = normalized_mutual_info_score(pure, model.fit(truth.adjacency).labels_)
-    assert scores[True] > 0.75
-    assert scores[True] > scores[False]
+    assert scores[True] > 0.85
+    assert scores[True] > scores[False] + 0.05
 
 
 def test_kinds_of_graphs_give_one_answer():
@@ -102,6 +99,21 @@ def test_kinds_of_graphs_give_one_answer():
         model = MixedMembershipCommunities(3, random_state=0).fit(other)
         assert_array_equal(model.nodes_.astype(int), plain.nodes_)
         assert_allclose(model.memberships_, plain.memberships_, atol=1e-8)
+
+
+def test_edges_may_be_a_data_frame_with_weights():
+    pd = pytest.importorskip("pandas")
+    truth = graph(300, 3)
+    above = sparse.coo_array(sparse.triu(truth.adjacency))
+    weights = np.random.default_rng(0).integers(1, 4, above.nnz)
+    frame = pd.DataFrame({"from": above.row, "to": above.col, "weight": weights})
+    frame[["from", "to"]] = frame[["from", "to"]].map(lambda place: f"n{place:03}")
+    matrix = sparse.coo_array((weights.astype(float), (above.row, above.col)), shape=above.shape)
+    expected = MixedMembershipCommunities(3, random_state=0).fit(matrix + matrix.T)
+    model = MixedMembershipCommunities(3, random_state=0).fit(frame)
+    assert_allclose(model.memberships_, expected.memberships_, atol=1e-8)
+    assert model.nodes_[7] == "n007"
+    assert model.weighted_
 
 
 def test_nodes_keep_their_names():
@@ -174,20 +186,6 @@ def test_a_community_that_starts_empty_does_not_take_over():
         assert_array_equal(np.argmax(memberships, axis=1), np.argmax(truth.memberships, axis=1))
 
 
-@pytest.mark.parametrize("degree_corrected", [False, True])
-def test_corrected_parameters_have_little_bias(degree_corrected):
-    """Means over three graphs."""
-    found = []
-    for seed in range(3):
-        truth = graph(600, 3, alpha_0=0.3, seed=seed)
-        model = MixedMembershipCommunities(3, degree_corrected=degree_corrected, correct_bias=True, random_state=0).fit(
-            truth.adjacency
-        )
-        rates = model.connectivity_
-        found.append([np.trace(rates) / 3, (rates.sum() - np.trace(rates)) / 6, model.alpha_0_])
-    assert_allclose(np.mean(found, axis=0), [0.3, 0.02, 0.3], rtol=0.15)
-
-
 def test_parameters_are_learned_in_fit():
     """All attributes are there after fit, the graph is not stored, and options that change later have no effect."""
     adjacency = graph(300, 3).adjacency
@@ -210,9 +208,9 @@ def unequal(n, seed=0):
 def test_communities_of_unequal_density_keep_their_memberships():
     """A community whose members make more links does not take in those of others."""
     adjacency, truth, rates = unequal(3000)
-    model = MixedMembershipCommunities(3, alpha_0=1.0, degree_corrected=False, max_iter=20, random_state=0).fit(
-        adjacency
-    )
+    model = MixedMembershipCommunities(
+        3, alpha_0=1.0, degree_corrected=False, n_partitions=5, max_iter=20, random_state=0
+    ).fit(adjacency)
     distances = np.abs(model.memberships_[:, :, None] - truth[:, None]).mean(axis=0)
     order = distances.argmin(axis=0)
     assert sorted(order) == [0, 1, 2]
@@ -272,42 +270,8 @@ def test_blocks_of_blocks_are_counted_once():
     assert count_communities(as_network(adjacency)) == 6
     model = MixedMembershipCommunities(random_state=0).fit(adjacency)
     assert model.n_components_ == 3
-    assert normalized_mutual_info_score(part // 2, model.partition_) > 0.99
-
-
-def test_modularity_is_that_of_networkx():
-    nx = pytest.importorskip("networkx")
-    club = nx.karate_club_graph()
-    labels = np.arange(34) % 3
-    communities = [set(np.flatnonzero(labels == place)) for place in range(3)]
-    assert_allclose(modularity(as_network(club), labels), nx.community.modularity(club, communities))
-
-
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10**6), k=st.integers(1, 12))
-def test_partitions_are_settled_where_no_move_and_no_merger_raises_modularity(seed, k):
-    network = as_network(graph(60, 3, seed=seed % 7).adjacency)
-    linked = np.flatnonzero(network.degrees > 0)
-    network = network.subgraph(linked)
-    start = np.random.default_rng(seed).integers(0, k, linked.size)
-    found = settled(network, start)
-    height = modularity(network, found)
-    assert height >= modularity(network, merged(network, start)) >= modularity(network, start) - 1e-12
-    assert_array_equal(np.unique(found), np.arange(found.max() + 1))
-    assert found.max() < k
-    others = [np.where(np.arange(linked.size) == node, label, found) for node in range(8) for label in set(found)]
-    others += [np.where(found == one, other, found) for one in set(found) for other in set(found)]
-    assert max(modularity(network, other) for other in others) <= height + 1e-9
-
-
-def test_partitions_follow_the_communities():
-    truth = graph(600, 4, alpha_0=0.0)
-    model = MixedMembershipCommunities(6, random_state=0)
-    complaints = model.learn(truth.adjacency)
-    assert all("communities" in str(one) for one in complaints)
-    assert normalized_mutual_info_score(np.argmax(truth.memberships, axis=1), model.partition_) > 0.99
-    assert model.partition_.max() == 3
-    assert np.all(np.diff(np.bincount(model.partition_)) <= 0)
+    assert normalized_mutual_info_score(part // 2, model.labels_) > 0.99
+    assert_array_equal(merged(as_network(adjacency), part), part // 2)
 
 
 def test_nodes_without_links_are_told_of():
@@ -327,7 +291,7 @@ def test_one_community_is_everybody():
     assert set(model.labels_) == {0}
 
 
-def test_small_graphs_are_parted_often_and_weights_count():
+def test_small_graphs_are_parted_and_weights_count():
     nx = pytest.importorskip("networkx")
     club = nx.karate_club_graph()
     truth = np.array([club.nodes[node]["club"] == "Officer" for node in sorted(club)])
@@ -335,8 +299,8 @@ def test_small_graphs_are_parted_often_and_weights_count():
         model = MixedMembershipCommunities(2, random_state=seed).fit(club)
         wrong = np.sum((model.labels_ == 1) != truth)
         assert min(wrong, 34 - wrong) <= 2
-    assert model.diagnostics_["n_partitions"] > 20
-    assert model.diagnostics_["standard_error"] < 0.05
+    assert model.diagnostics_["n_partitions"] == 20
+    assert model.diagnostics_["standard_error"] < 0.1
     assert np.array_equal(model.fit_predict(club), model.labels_)
 
 
@@ -381,7 +345,8 @@ def test_dormitories_are_told_apart():
         (np.array([[1, 2], [2, np.nan]]), "two nodes to every edge"),
         ([[1, 2], [2, 3, 4]], "pairs of linked nodes"),
         (sparse.csr_array((0, 0)), "at least one edge"),
-        (np.zeros((4, 3)), "pairs of linked nodes"),
+        (np.zeros((4, 5)), "pairs of linked nodes"),
+        ([["a", "b", "c"]], "weights as a third column"),
         (sparse.csr_array(np.triu(np.ones((5, 5)))), "must be symmetric"),
         (sparse.csr_array(-np.ones((5, 5))), "not negative"),
         (sparse.csr_array(np.ones((5, 6))), "must be square"),
@@ -418,6 +383,15 @@ def test_directed_graphs_are_refused():
 def test_bad_options_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         MixedMembershipCommunities(**options).fit(graph(300, 3).adjacency)
+
+
+def test_errors_of_memberships_are_those_of_graphs_without_groups_of_edges():
+    """Mean squared errors are what the jackknife says."""
+    truth = graph(300, 3, alpha_0=0.3)
+    model = MixedMembershipCommunities(3, n_partitions=10, random_state=0).fit(truth.adjacency)
+    errors = jackknife_standard_errors(model, truth.adjacency, n_groups=8)["memberships_"]
+    distances = np.mean((model.memberships_[:, :, None] - truth.memberships[:, None]) ** 2, axis=0)
+    assert np.mean(distances.min(axis=0)) == pytest.approx(np.nanmean(errors**2), rel=0.4)
 
 
 def test_cdlib_takes_them():

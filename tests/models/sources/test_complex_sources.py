@@ -1,4 +1,4 @@
-"""SOBI of complex recordings: sources up to phases, their standard errors, and parts."""
+"""SOBI of complex recordings: sources up to phases, and their standard errors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.signal import lfilter
 
 from codiag.metrics import minimum_distance
-from codiag.models import JADE, NSS, SOBI
-from codiag.models.sources import LaggedSums
+from codiag.models import JADE, SOBI
+from codiag.models.sources import lagged_covariances
 from codiag.synthetic import mixed_signals
 
 POLES = 0.8 * np.exp(1j * np.array([0.5, -0.5, 2.0]))
@@ -39,15 +39,15 @@ def in_phase(found, reference):
 
 @pytest.mark.parametrize("max_iter", [0, 50])
 def test_errors_of_complex_mixings_are_what_standard_errors_say(max_iter):
-    """Mean squared ratios are one; with 40 draws of 9 entries their standard error is about 0.07."""
+    """Mean squared ratios are one; with 20 draws of 9 entries their standard error is about 0.1."""
     ratios = []
-    for seed in range(40):
+    for seed in range(20):
         channels, mixing = recording(1500, seed)
         model = SOBI(lags=8, max_iter=max_iter).fit(channels)
         found, order = in_phase(model.mixing_, mixing)
         ratios.append(np.abs(found - mixing) ** 2 / model.mixing_standard_errors_[:, order] ** 2)
         assert model.unresolved_ == []
-    assert np.mean(ratios) == pytest.approx(1, abs=0.25)
+    assert np.mean(ratios) == pytest.approx(1, abs=0.3)
 
 
 def test_complex_sources_have_unit_variance_and_give_the_recording_back():
@@ -77,26 +77,13 @@ def test_real_recordings_are_the_same_as_complex_numbers():
     assert_allclose(in_phase(found, mixing.astype(complex))[0], mixing, atol=1e-6)
 
 
-def test_lagged_sums_of_complex_recordings_are_their_covariances():
+def test_lagged_covariances_of_complex_recordings_are_those_of_the_definition():
     """Over several windows of the transform; Hermitian parts, then skew parts divided by i."""
-    samples = recording(2600, 4)[0]
-    centered = samples - samples.mean(axis=0)
+    centered = recording(2600, 4)[0]
     lagged = [centered[lag:].T @ centered[: len(centered) - lag].conj() / len(centered) for lag in range(13)]
     real = [(matrix + matrix.conj().T) / 2 for matrix in lagged]
     imaginary = [(matrix - matrix.conj().T) / 2j for matrix in lagged[1:]]
-    assert_allclose(LaggedSums.over(samples, 12).finish().matrices, [*real, *imaginary], atol=1e-12)
-
-
-def test_parts_of_a_complex_recording_are_the_recording():
-    channels, _ = recording(3000, 5)
-    parts = np.split(channels, [700, 705, 2500])
-    whole, streamed, steps = SOBI(lags=8).fit(channels), SOBI(lags=8).fit(iter(parts)), SOBI(lags=8)
-    for part in parts:
-        steps.partial_fit(part)
-    assert_allclose(streamed.mixing_, whole.mixing_, atol=1e-8)
-    assert_allclose(steps.mixing_, whole.mixing_, atol=1e-8)
-    with pytest.raises(ValueError, match="real in all parts, or complex in all"):
-        steps.partial_fit(channels.real)
+    assert_allclose(lagged_covariances([centered], 12), [*real, *imaginary], atol=1e-12)
 
 
 def test_complex_epochs_are_recordings():
@@ -108,7 +95,6 @@ def test_complex_epochs_are_recordings():
     assert_allclose(model.transform(channels[:5].tolist()), model.transform(channels[:5]))
 
 
-@pytest.mark.parametrize("model", [JADE(), NSS()])
-def test_other_estimators_refuse_complex_recordings(model):
+def test_jade_refuses_complex_recordings():
     with pytest.raises(ValueError, match="Complex data not supported"):
-        model.fit(recording(200, 0)[0])
+        JADE().fit(recording(200, 0)[0])

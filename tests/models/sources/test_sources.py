@@ -8,11 +8,9 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from codiag import ConvergenceWarning
-from codiag.diagonalize import UWEDGE, TwoSided
+from codiag.diagonalize import UWEDGE
 from codiag.metrics import minimum_distance
-from codiag.models import JADE, NSS, SOBI
-from codiag.models.sources import Whitening
+from codiag.models import JADE, SOBI
 from codiag.synthetic import mixed_signals
 from source_cases import COLORED, EVERY, ROUNDING, aligned, drawn
 
@@ -55,14 +53,6 @@ def test_every_seed_gives_the_same_answer(name):
     model.set_params(random_state=None)
     for other in found[1:]:
         assert_allclose(other, found[0], atol=ROUNDING)
-
-
-def test_whitened_products_are_symmetric_beyond_rounding():
-    rng = np.random.default_rng(0)
-    samples = rng.standard_normal((20, 50, 7)) * np.geomspace(1e-6, 1e6, 7)
-    products = samples.transpose(0, 2, 1) @ samples
-    found = Whitening.of(np.zeros(7), products.mean(axis=0), None, 1000).of_products(products)
-    assert np.array_equal(found, found.transpose(0, 2, 1))
 
 
 @EVERY
@@ -108,10 +98,8 @@ def test_fewer_components_are_those_of_the_leading_variances():
         (SOBI(lags=b"ab"), TypeError, "lags must be an integer"),
         (SOBI(lags=[1, 200]), ValueError, "lags must be below 100"),
         (SOBI(max_iter=-1), ValueError, "max_iter must not be negative"),
-        (SOBI(diagonalizer=TwoSided()), ValueError, "diagonalizer must be one for symmetric"),
+        (SOBI(diagonalizer=UWEDGE()), ValueError, "^diagonalizer must be an orthogonal one"),
         (SOBI(diagonalizer="jacobi"), TypeError, "diagonalizer must be an object"),
-        (JADE(diagonalizer=UWEDGE()), ValueError, "diagonalizer must be an orthogonal one"),
-        (NSS(n_windows=1), ValueError, "n_windows must be at least 2"),
         (JADE(7), ValueError, "n_components must be at most 3"),
         (JADE(random_state="a"), TypeError, "random_state must be"),
     ],
@@ -122,27 +110,22 @@ def test_parameters_are_checked(model, error, words):
         model.fit(np.random.default_rng(0).laplace(size=(100, 3)))
 
 
-@pytest.mark.parametrize("kind", [SOBI, JADE, NSS])
+@pytest.mark.parametrize("kind", [SOBI, JADE])
 def test_data_is_checked(kind):
     with pytest.raises(ValueError, match="X must contain samples that differ"):
         kind().fit(np.ones((10, 2)))
     data = np.random.default_rng(0).laplace(size=(5, 2, 40))
     for wrong, words in (
-        (np.where(data > 4, np.nan, data), r"X must contain finite numbers.*NaN.*list of recordings"),
-        (np.ma.masked_greater(data, 3), r"X must contain all samples; \d+ entries are masked"),
-        (data[None], "X must be .* got an array of 4 axes"),
-        ([data[0], data], "X must be .* got a list whose first items have"),
-        (data.tolist(), "X must be .* got a list whose first items have"),
-        (data[:, :, :0], "X must contain epochs, channels and times"),
+        (np.where(data > 4, np.nan, data), "X contains NaN"),
+        (np.ma.masked_greater(data, 3), r"^X must contain all samples"),
+        (1e200 * data, "^X must contain numbers whose squares are finite"),
+        (data[None], "dim 4"),
+        (data[:0], "^X must contain one epoch"),
+        (data[:, :, :0], "0 sample"),
     ):
         with pytest.raises(ValueError, match=words):
             kind().fit(wrong)
-    for wrong in (None, "abc", {"a": data}):
-        with pytest.raises(TypeError, match="X must be"):
-            kind().fit(wrong)
     model = kind().fit(data)
-    with pytest.raises(TypeError, match="X must be in memory"):
-        model.transform(iter(data))
     with pytest.raises(ValueError, match="features"):
         model.transform(np.zeros((4, 3)))
     with pytest.raises(ValueError, match=r"X must have shape \(n_samples, 2\)"):
@@ -150,7 +133,7 @@ def test_data_is_checked(kind):
 
 
 @parametrize_with_checks(
-    [SOBI(lags=3), JADE(max_iter=5), NSS(n_windows=3, max_iter=5)],
+    [SOBI(lags=3), JADE(max_iter=5)],
     expected_failed_checks=lambda model: {"check_complex_data": "they are taken"} if isinstance(model, SOBI) else {},
 )
 @pytest.mark.filterwarnings("ignore")
@@ -158,18 +141,11 @@ def test_contract_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("model", [SOBI(lags=1), JADE(max_iter=0), NSS(n_windows=2)], ids=str)
-@pytest.mark.filterwarnings("ignore:.*did not converge")
-def test_transposed_recordings_are_refused_before_anything_is_computed(model):
+def test_transposed_recordings_are_refused():
     channels = drawn("JADE")[1].channels[:200]
-    advice = r"samples of 200 channels, and covariances of so few are singular. If its rows are channels, transpose it"
     for recordings, n in ((channels.T, 5), (np.stack([channels, channels[::-1]]), 10), ([channels.T] * 3, 15)):
-        with pytest.raises(ValueError, match=f"X has {n} {advice}"):
-            model.fit(recordings)
-    with pytest.raises(ValueError, match="transpose it"):
-        model.fit(np.broadcast_to(np.float64(1), (16, 10**9)))  # products of channels would take 8 exabytes
-    model.fit(channels)
-    model.fit(np.stack(np.split(channels.T, 4, axis=1)))
+        with pytest.raises(ValueError, match=f"^X must have more samples than channels; got {n} samples of 200"):
+            SOBI().fit(recordings)
 
 
 class OfMne:
@@ -182,7 +158,7 @@ class OfMne:
         return self._data
 
 
-@pytest.mark.parametrize("model", [SOBI(2, lags=5), JADE(2, max_iter=2), NSS(2, n_windows=4)], ids=str)
+@pytest.mark.parametrize("model", [SOBI(2, lags=5), JADE(2, max_iter=2)], ids=str)
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_objects_of_mne_are_their_samples(model):
     channels = drawn("JADE")[1].channels[:400]
@@ -192,10 +168,3 @@ def test_objects_of_mne_are_their_samples(model):
     assert_allclose(model.transform(raw), expected.transform(channels), rtol=1e-4, atol=1e-5)
     assert_allclose(model.fit(epochs).components_, clone(model).fit(epochs.get_data()).components_)
     assert model.transform(epochs).shape == (4, 2, 100)
-
-
-def test_jade_says_which_sources_look_gaussian():
-    samples = np.random.default_rng(0).standard_normal((3000, 3))
-    model = JADE(max_iter=3)
-    with pytest.warns(ConvergenceWarning, match=r"The sources 0, 1, 2 look Gaussian .* SOBI separates them"):
-        model.fit(samples)

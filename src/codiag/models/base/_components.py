@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -42,8 +42,6 @@ class Components:
 
     shared: ClassVar[frozenset[str]] = frozenset()
     """Names of fields that do not have one row per component."""
-    unbounded: ClassVar[frozenset[str]] = frozenset()
-    """Names of fields that are not probabilities. Standard errors of probabilities that stay at 0 or 1 are NaN."""
     key: ClassVar[str] = "weights"
     """Name of the field whose rows identify components when two estimates are compared."""
 
@@ -174,53 +172,18 @@ def mixture_weights(components: np.ndarray, mean: np.ndarray) -> np.ndarray:
     return weights / weights.sum()
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Diagnostics(Mapping[str, Any]):
-    """How well the data determines a model; also a mapping: ``diagnostics["isolated"]`` is ``diagnostics.isolated``.
+    """How well the data determines a model, by name; ``diagnostics["converged"]`` is ``diagnostics.converged``.
 
-    A value is None if the model does not have it.
+    Every model lists its own names. Those of the fit of a moment are ``relative_error``, ``converged`` and
+    ``core_errors``: standard errors (n_components,) or (3, n_components) of the unit factors of the moment, estimated
+    from the residual of the fit. Sampling errors are larger. ``core_errors`` is None if there is no residual: the
+    moment of two components has no more entries than parameters.
 
-    Attributes
+    Parameters
     ----------
-    relative_error : float
-        Relative error of the fit to the moment.
-    converged : bool
-        Whether the fit of the moment reached its tolerance; if expectation maximization ends the estimate, whether that
-        did.
-    core_errors : array of shape (n_components,) or (3, n_components)
-        Standard errors of the unit factors of the moment, estimated from the residual of the fit; sampling errors are
-        larger. None if there is no residual: the moment of two components has no more entries than parameters.
-    clipped_mass : float
-        Share of the parameters that had to be changed to make them probabilities.
-    second_moment : list of float
-        Leading eigenvalues of the second moment, one more than there are components.
-    second_moment_gap : float
-        Eigenvalue of the last component, divided by the eigenvalue that follows.
-    weakest_correlation : float
-        Singular value of the last component in the second moment of two views.
-    sampling_noise : float
-        Size that an eigenvalue or singular value of the second moment can have by sampling alone. A component whose
-        value is not far above it may not exist.
-    weights_sum : float
-        Sum of the weights before normalization; if it is far from one, views are not independent.
-    emission_condition : float
-        Condition number of the emission probabilities of a hidden Markov model.
-    init : str
-        Start of expectation maximization: "moments", "majority" or "given".
-    reason : str
-        Why expectation maximization did not start from moments.
-    n_partitions : int
-        Number of random partitions of workers or nodes over which estimates were averaged.
-    em_rounds : int
-        Number of iterations of expectation maximization.
-    log_likelihood : list of float
-        Log-likelihood after each iteration.
-    agreement : float
-        Mean cosine between the components of single partitions and their average.
-    standard_error : float
-        Standard error of a membership, from the differences between partitions; None if there was one partition.
-    isolated : int
-        Number of nodes without links.
+    **values
+        The diagnostics by name.
 
     See Also
     --------
@@ -232,44 +195,28 @@ class Diagnostics(Mapping[str, Any]):
     >>> import numpy as np
     >>> from codiag.extending import Diagnostics
     >>> diagnostics = Diagnostics(relative_error=0.1, core_errors=np.array([0.2, 0.3]))
-    >>> diagnostics["relative_error"], diagnostics.clipped_mass, diagnostics.reordered(np.array([1, 0])).core_errors
-    (0.1, None, array([0.3, 0.2]))
+    >>> diagnostics["relative_error"], diagnostics.reordered(np.array([1, 0])).core_errors
+    (0.1, array([0.3, 0.2]))
     """
 
-    relative_error: float | None = None
-    converged: bool | None = None
-    core_errors: np.ndarray | None = None
-    clipped_mass: float | None = None
-    second_moment: list[float] | None = None
-    second_moment_gap: float | None = None
-    weakest_correlation: float | None = None
-    sampling_noise: float | None = None
-    weights_sum: float | None = None
-    emission_condition: float | None = None
-    init: str | None = None
-    reason: str | None = None
-    n_partitions: int | None = None
-    em_rounds: int | None = None
-    log_likelihood: list[float] | None = None
-    agreement: float | None = None
-    standard_error: float | None = None
-    isolated: int | None = None
+    def __init__(self, **values: Any) -> None:
+        vars(self).update(values)
 
     @classmethod
     def of(cls, fit: Factorization, **known: Any) -> Diagnostics:
-        """Return the diagnostics of the fit of a moment, with further fields.
+        """Return the diagnostics of the fit of a moment, and others.
 
         Parameters
         ----------
         fit : Factorization
             Fit of the moment.
         **known
-            Further fields.
+            Further diagnostics.
 
         Returns
         -------
         Diagnostics
-            Relative error and convergence of the fit, standard errors of its factors, and the further fields.
+            Relative error and convergence of the fit, standard errors of its factors, and the further ones.
 
         Examples
         --------
@@ -282,9 +229,9 @@ class Diagnostics(Mapping[str, Any]):
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             errors = fit.standard_errors
-        of_fit: dict[str, Any] = {"relative_error": fit.relative_error, "converged": fit.converged}
-        of_fit["core_errors"] = errors if np.all(np.isfinite(errors)) else None
-        return cls(**of_fit | known)
+        finite = errors if np.all(np.isfinite(errors)) else None
+        values = {"relative_error": fit.relative_error, "converged": fit.converged, "core_errors": finite}
+        return cls(**values | known)
 
     def reordered(self, order: np.ndarray) -> Diagnostics:
         """Return the diagnostics with components in a new order.
@@ -306,19 +253,23 @@ class Diagnostics(Mapping[str, Any]):
         >>> Diagnostics(core_errors=np.array([0.1, 0.2])).reordered(np.array([1, 0])).core_errors.tolist()
         [0.2, 0.1]
         """
-        errors = self.core_errors
-        return self if errors is None else replace(self, core_errors=errors[..., order])
+        errors = self.get("core_errors")
+        return self if errors is None else Diagnostics(**{**self, "core_errors": errors[..., order]})
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self.__dataclass_fields__:
-            raise KeyError(name)
-        return getattr(self, name)
+        return vars(self)[name]
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"{name} is not among these diagnostics: {', '.join(vars(self))}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"diagnostics cannot be changed; {name} was to be set")
 
     def __iter__(self) -> Iterator[str]:
-        return (field.name for field in fields(self))
+        return iter(vars(self))
 
     def __len__(self) -> int:
-        return len(fields(self))
+        return len(vars(self))
 
     def __repr__(self) -> str:
-        return f"Diagnostics({', '.join(f'{name}={value!r}' for name, value in self.items() if value is not None)})"
+        return f"Diagnostics({', '.join(f'{name}={value!r}' for name, value in self.items())})"

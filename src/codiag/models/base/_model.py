@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -19,7 +19,7 @@ from codiag._checks import (
 )
 from codiag._progress import progress_if
 from codiag.methods import Auto, Method, as_method
-from codiag.models.base._components import Components
+from codiag.models.base._components import Components, nearest_order
 from codiag.problem import Problem
 from codiag.result import Factorization, complaint_about, solve
 
@@ -66,8 +66,14 @@ C = TypeVar("C", bound=Components)
 class Model(BaseEstimator):
     """Base of all estimators: checks of parameters, and `fit`, which issues the warnings that `learn` returns."""
 
+    integers: ClassVar[Mapping[str, int]] = {}
+    """Names of parameters that are integers, with the least value of each."""
+
     optional: ClassVar[frozenset[str]] = frozenset()
     """Names of parameters that may be None; the model then chooses a value."""
+
+    unbounded: ClassVar[frozenset[str]] = frozenset()
+    """Names of learned parameters that are not probabilities."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Name the right keyword if one of another library is given."""
@@ -131,10 +137,7 @@ class Model(BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} must implement learn(data)")
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are valid; models add checks of their own.
-
-        Checked here are parameters that several models have: ``n_components``, ``max_iter``, ``alpha_0``,
-        ``n_partitions``, ``n_jackknife``, ``method``, ``random_state``.
+        """Raise unless parameters are valid: `integers`, and ``method`` and ``random_state`` if the model has them.
 
         Examples
         --------
@@ -146,16 +149,29 @@ class Model(BaseEstimator):
         ValueError: n_components must be positive; got 0
         """
         given = self.get_params(deep=False)
-        numbers = {"n_components": False, "n_partitions": False, "max_iter": True, "n_jackknife": True}
-        for name, zero in numbers.items():
-            if name in given and not (given[name] is None and name in self.optional):
-                as_number(name, given[name], integer=True, zero=zero)
-        if "alpha_0" in given and not (given["alpha_0"] is None and "alpha_0" in self.optional):
-            check_alpha(given["alpha_0"])
+        for name, least in self.integers.items():
+            if not (given[name] is None and name in self.optional):
+                as_number(name, given[name], integer=True, zero=least == 0)
         if "method" in given:
             as_method(given["method"])
         if "random_state" in given:
             check_seed("random_state", given["random_state"])
+
+    def _estimates(self) -> dict[str, Any]:
+        """Return the learned parameters that have standard errors, by the names of their attributes."""
+        raise NotImplementedError(f"{type(self).__name__} has no standard errors by the jackknife")
+
+    def _leave_groups_out(self, data: Any, n_groups: int) -> Iterator[tuple[int, Any]]:
+        """Yield for every group of samples their number, and the data of all others, as `_refit` takes it."""
+        rows = data if hasattr(data, "iloc") or hasattr(data, "shape") else np.asarray(data)
+        owners = random_groups(rows.shape[0], n_groups)
+        for group in range(n_groups):
+            kept = np.flatnonzero(owners != group)
+            yield owners.size - kept.size, rows.iloc[kept] if hasattr(rows, "iloc") else rows[kept]
+
+    def _refit(self, data: Any) -> Self:
+        """Return a model fitted to other data, with components in the order of this fitted model."""
+        raise NotImplementedError(f"{type(self).__name__} must implement _refit(data)")
 
 
 class MomentModel(Model, Generic[M, C]):
@@ -220,6 +236,7 @@ class MomentModel(Model, Generic[M, C]):
     """
 
     default_method: ClassVar[Method] = Auto()
+    integers: ClassVar[Mapping[str, int]] = {"n_components": 1, "max_iter": 0}
 
     def __init__(
         self, n_components: int | None = 2, *, method: Any = None, max_iter: int = 0, random_state: int | None = None
@@ -252,15 +269,16 @@ class MomentModel(Model, Generic[M, C]):
         ()
         """
         self.check_parameters()
+        moments_of = self.moments_by_number(data)
         if self.n_components is not None:
-            return self.estimate(self.moments(data))
-        return self.estimate(self._detectable(self.moments_by_number(data))[1])
+            return self.estimate(moments_of(self.n_components))
+        return self.estimate(self._detectable(moments_of)[1])
 
     def moments_by_number(self, data: Any) -> Callable[[int], M]:
         """Return a function from a number of components to the moments.
 
-        It is called for 1, 2, ... components if `n_components` is None. By default each call reads the data again; a
-        model that can should read the data once, here.
+        It is called for `n_components`, or for 1, 2, ... components if that is None. By default it calls `moments`, and
+        each call reads the data again; a model that can should read the data once, here, and need not have `moments`.
 
         Parameters
         ----------
@@ -282,8 +300,12 @@ class MomentModel(Model, Generic[M, C]):
         >>> moments(2).hides_component, moments(3).hides_component
         (False, True)
         """
-        refuse_iterator(data)
-        return lambda k: clone(self).set_params(n_components=k).moments(data)
+
+        def moments_of(k: int) -> M:
+            model = self if k == self.n_components else clone(self).set_params(n_components=k)
+            return model.moments(data)
+
+        return moments_of
 
     def _detectable(self, moments_of: Callable[[int], M]) -> tuple[int, M]:
         """Return the largest number of components that sampling noise does not hide, and its moments."""
@@ -317,7 +339,7 @@ class MomentModel(Model, Generic[M, C]):
         >>> rng = np.random.default_rng(0)
         >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
         >>> model = SphericalGaussianMixture(2, random_state=0)
-        >>> model.estimate(model.moments(X)), model.means_.shape
+        >>> model.estimate(model.moments_by_number(X)(2)), model.means_.shape
         ((), (2, 3))
         """
         return self._set(*self._components_of(moments), moments)
@@ -364,7 +386,9 @@ class MomentModel(Model, Generic[M, C]):
         >>> SphericalGaussianMixture(2, random_state=0).moments(X).problem.tensor.shape
         (2, 2, 2)
         """
-        raise NotImplementedError(f"{type(self).__name__} must implement moments(data)")
+        if type(self).moments_by_number is MomentModel.moments_by_number:
+            raise NotImplementedError(f"{type(self).__name__} must implement moments(data)")
+        return self.moments_by_number(data)(cast("int", self.n_components))
 
     def parameters(self, fit: Any, moments: M) -> C:
         """Return the parameters of components, in any order, from the factors of the moment.
@@ -487,6 +511,7 @@ class MomentModel(Model, Generic[M, C]):
         """
         for name, value in vars(components).items():
             setattr(self, f"{name}_", value)
+        self._components = components
 
     def strategy(self) -> Method:
         """Return the method that factorizes the moment.
@@ -504,6 +529,19 @@ class MomentModel(Model, Generic[M, C]):
         """
         return self.default_method if self.method is None else as_method(self.method)
 
+    def _estimates(self) -> dict[str, Any]:
+        return {f"{name}_": getattr(self._components, name) for name in self._components.parameter_names()}
+
+    def _unfitted(self) -> Self:
+        """Return a model with these options, for as many components as this fitted model has."""
+        return clone(self).set_params(n_components=self.n_components_)
+
+    def _refit(self, data: Any) -> Self:
+        replicate = self._unfitted()
+        replicate.learn(data)
+        replicate._components = replicate._components.reordered(nearest_order(self._components, replicate._components))
+        return replicate
+
 
 def warn_caller(complaints: Iterable[Warning]) -> None:
     """Issue warnings at the line that called the public method that calls this function."""
@@ -519,15 +557,6 @@ def as_seed(random_state: Any) -> int | None:
     return int(as_generator(random_state, "random_state").integers(2**31))
 
 
-def refuse_iterator(data: Any) -> None:
-    """Raise if the number of components is None and the data can be read only once."""
-    if isinstance(data, Iterator):
-        raise ValueError(
-            "n_components must be given if X is an iterator, which can be read once; got None. Give a list, a dask "
-            "collection, or a function that returns an iterator"
-        )
-
-
 def check_alpha(alpha_0: float) -> None:
     """Raise unless moments can be corrected for a Dirichlet distribution with this sum of parameters."""
     as_number("alpha_0", alpha_0, zero=True)
@@ -536,3 +565,10 @@ def check_alpha(alpha_0: float) -> None:
             f"alpha_0 must be at most {MAX_ALPHA_0:g}: beyond that all samples have nearly the same shares, and "
             f"rounding dominates moments that are corrected for them; got {alpha_0:g}"
         )
+
+
+def random_groups(n: int, n_groups: int) -> np.ndarray:
+    """Return the group (n,) of every sample, at random and in equal numbers, since the order of samples may matter."""
+    if n < n_groups:
+        raise ValueError(f"n_groups must be at most {n}, the number of samples; got {n_groups}")
+    return np.random.default_rng(0xB10C).permutation(np.arange(n) % n_groups)

@@ -9,7 +9,6 @@ error of the mean :math:`\sum_s a_s b_s^\top / n`, whatever the order of the sam
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from codiag.models.base._components import Diagnostics
 from codiag.problem import Problem
 from codiag.reduction import SMALLEST_EIGENVALUE
 from codiag.result import Factorization
-from codiag.tensors import Tensor
 
 CORE_METHOD = Auto(max_starts=1, max_sweeps=40)
 """Default method for the core of a moment. One start: further starts cannot remove residuals of model errors."""
@@ -94,12 +92,12 @@ def check_second_moment(values: np.ndarray, k: int, name: str, *, least: float =
         )
 
 
-def core_problem(moment: Tensor, basis: np.ndarray, values: np.ndarray, *, orthogonal: bool) -> Problem:
-    """Return the problem of a symmetric moment in the range (d, k) of a second moment with these eigenvalues.
+def core_problem(core: np.ndarray, values: np.ndarray, *, orthogonal: bool) -> Problem:
+    """Return the problem of a symmetric core (k, k, k), in the range of a second moment with these eigenvalues.
 
     If the method needs orthogonal factors, the eigenvalues must be large enough for whitening.
     """
-    core, k = np.asarray(moment.compress(*[basis] * moment.order).to_dense()), basis.shape[1]
+    k = core.shape[0]
     if not np.any(core):
         raise UndeterminedError(
             "X must have a third moment that is not zero, since components are found in it; its first and second "
@@ -121,23 +119,12 @@ def core_diagnostics(fit: Factorization, values: np.ndarray, noise: float, clipp
         clipped_mass=clipped,
     )
     errors = diagnostics.core_errors
-    return diagnostics if errors is None else replace(diagnostics, core_errors=errors[0])
+    return diagnostics if errors is None else Diagnostics(**{**diagnostics, "core_errors": errors[0]})
 
 
-def random_signs(n: int) -> np.ndarray:
-    """Return random signs (N_DRAWS, n)."""
-    return np.random.default_rng(SIGN_SEED).choice([-1.0, 1.0], (N_DRAWS, n))
-
-
-def random_bits(start: int, n: int) -> np.ndarray:
-    """Return a random bit for each of n samples numbered from `start`, independent of how samples are cut into parts.
-
-    The finalizer of splitmix64, two rounds: after one round, bits at regular distances follow a pattern.
-    """
-    mixed = (np.arange(start, start + n, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (mixed >> np.uint64(63)).astype(bool)
+def random_signs(n: int, chunk: int = 0) -> np.ndarray:
+    """Return random signs (N_DRAWS, n) for the samples of a chunk, which is identified by a number."""
+    return np.random.default_rng([SIGN_SEED, chunk]).choice([-1.0, 1.0], (N_DRAWS, n))
 
 
 def weakest_direction(mean: Any, errors: Sequence[Any], k: int) -> tuple[float, float]:

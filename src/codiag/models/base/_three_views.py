@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -14,7 +14,6 @@ from codiag._checks import UndeterminedError
 from codiag.diagonalize import TwoSided
 from codiag.methods import Method, as_method
 from codiag.models.base._second_moment import core_problem
-from codiag.models.base._sums import MomentSums
 from codiag.problem import Problem
 from codiag.result import Factorization, solve
 from codiag.tensors import CrossMomentTensor, DenseTensor, Tensor, symmetrize
@@ -117,8 +116,7 @@ class MappedProblem:
         order = np.argsort(-np.abs(values))  # as singular values: noise can change the sign of weak ones
         values, basis = np.abs(values[order]), vectors[:, order[:k]]
         core = moments.third.compress(maps[0].T @ basis, maps[1].T @ basis, basis).to_dense()
-        inside = DenseTensor(symmetrize(core), symmetric=True)
-        return cls(moments, core_problem(inside, np.eye(k), values, orthogonal=True), values, basis)
+        return cls(moments, core_problem(symmetrize(core), values, orthogonal=True), values, basis)
 
     def parameters(self, fit: Factorization) -> Means:
         """Return weights and means from the factors."""
@@ -188,52 +186,7 @@ def _pseudo_inverse(matrix: np.ndarray, k: int) -> np.ndarray:
     return (right[:k].T / np.maximum(sizes[:k], 1e-15 * sizes[0] + 1e-300)) @ left[:, :k].T
 
 
-@dataclass(eq=False)
-class ViewSums(MomentSums):
-    """Sums of sample weights, and weighted sums of three small views, of products of two, and of all three of them."""
-
-    total: float  # of the sample weights
-    first: np.ndarray  # (d,) with d = d_0 + d_1 + d_2: of the concatenated views
-    second: np.ndarray  # (d, d)
-    third: np.ndarray  # (d_0, d_1, d_2)
-    n: int = 0  # number of samples
-
-    @classmethod
-    def empty(cls, *sizes: int) -> Self:
-        """Return sums over no samples, for views of these sizes."""
-        d = sum(sizes)
-        return cls(0.0, np.zeros(d), np.zeros((d, d)), np.zeros(sizes))
-
-    @property
-    def size(self) -> int:
-        return self.n
-
-    def of(self, part: tuple[np.ndarray, ...]) -> Self:
-        """Return the sums over some samples alone: their weights (n,) and three views (n, d)."""
-        weights, *views = part
-        rows = np.hstack(views)
-        third = CrossMomentTensor(*views, weights=weights, symmetric=False, check=False).to_dense()
-        return type(self)(float(weights.sum()), weights @ rows, (rows.T * weights) @ rows, third, weights.size)
-
-    def finish(self, alpha_0: float = 0.0) -> SummedViews:
-        """Return the moments, corrected for samples that mix components if `alpha_0` is positive."""
-        return SummedViews(self, alpha_0)
-
-
-class SummedViews(ViewMoments):
-    """Moments of three views from sums alone."""
-
-    def __init__(self, sums: ViewSums, alpha_0: float = 0.0) -> None:
-        self.alpha_0, self.shape = alpha_0, sums.third.shape
-        ends = np.cumsum([0, *self.shape]).tolist()
-        self._modes = [slice(low, high) for low, high in pairwise(ends)]
-        self._first, self._second = sums.first / sums.total, sums.second / sums.total
-        self.raw = DenseTensor(sums.third / sums.total, symmetric=False)
-
-    def mean(self, mode: int) -> np.ndarray:
-        """Return the mean of a view, (d,)."""
-        return self._first[self._modes[mode]]
-
-    def products(self, left: int, right: int) -> np.ndarray:
-        """Return the mean of products of two views."""
-        return self._second[self._modes[left], self._modes[right]]
+def view_moments(views: Sequence[Any], sample_weight: np.ndarray | None = None, alpha_0: float = 0.0) -> ViewMoments:
+    """Return the moments of three views (n, d) of weighted samples, which mix components if `alpha_0` is positive."""
+    weights = None if sample_weight is None else sample_weight / np.sum(sample_weight)
+    return ViewMoments(CrossMomentTensor(*views, weights=weights, symmetric=False, check=False), alpha_0)

@@ -2,53 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
+from codiag._arrays import is_dask
 from codiag._checks import UndeterminedError
 from codiag._progress import progress_if
-from codiag.models.chains._forward_backward import baum_welch_sums, from_baum_welch_sums
+from codiag.models.base import (
+    Diagnostics,
+    MappedProblem,
+    MomentModel,
+    PartialFit,
+    hidden_component,
+    mixture_weights,
+    on_simplex,
+    random_groups,
+    sum_over_rows,
+    warn_caller,
+)
+from codiag.models.chains._forward_backward import BaumWelchSums, baum_welch_sums
 from codiag.models.chains._moments import (
     Chain,
     ChainMoments,
     ChainSums,
     correlation,
-    counts_of_part,
+    counts_of_block,
     scaled_problem,
     stationary,
-    time_blocks,
     views_of,
-    with_symbols_of,
 )
-from codiag.models.chains._sequences import (
-    CutSequences,
-    numbered,
-    sequences_in_parts,
-    sequences_of_part,
-    split_sequences,
-)
-from codiag.models.chains._states import HiddenStates
-from codiag.models.base import (
-    Blocks,
-    Diagnostics,
-    JackknifeModel,
-    MappedProblem,
-    PartialFit,
-    Totals,
-    check_reads,
-    hidden_component,
-    mixture_weights,
-    on_simplex,
-    warn_caller,
-)
-from codiag.parts import Parts
+from codiag.models.chains._sequences import numbered, split_sequences
+from codiag.models.chains._states import HiddenStates, check_no_target
 from codiag.result import Factorization
 
 
-class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]):
+class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
     r"""A hidden Markov model over symbols, by the method of moments.
 
     Given the state at the middle of three consecutive symbols, these are independent:
@@ -60,11 +51,11 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
 
     *Needs* sequences of three symbols or more, states with linearly independent emission probabilities (rows of
     `emissionprob_`), and a transition matrix of full rank. *Costs* one pass to count triples, work on a sparse tensor
-    with one entry per different triple, and one pass for each Baum-Welch step: :math:`O(n k^3)`, parallel over blocks
-    of the symbols, or :math:`O(n k^2)`, one symbol after the other, beyond 32 states. *Guarantees* errors proportional
-    to one over the root of the number of symbols if `max_iter` is zero; the same estimate from every seed. *Fails* if
-    states follow each other nearly at random, or emit nearly the same symbols: a warning then says that sampling noise
-    hides them, or ``emission_condition`` in `diagnostics_` is large.
+    with one entry per different triple, and one pass for each Baum-Welch step, :math:`O(n k^2)`, one symbol after the
+    other for all sequences at once. *Guarantees* errors proportional to one over the root of the number of symbols if
+    `max_iter` is zero; the same estimate from every seed. *Fails* if states follow each other nearly at random, or emit
+    nearly the same symbols: a warning then says that sampling noise hides them, or ``emission_condition`` in
+    `diagnostics_` is large.
 
     Parameters
     ----------
@@ -75,10 +66,6 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
         Method that factorizes the moment; by default `codiag.methods.Auto`.
     max_iter : int
         Number of Baum-Welch steps after the moments; zero is the pure method of moments.
-    n_jackknife : int
-        Number of blocks of time that are left out in turn for standard errors (jackknife), at least 2, better 20; zero
-        for no standard errors. The model is estimated as many times more, Baum-Welch steps included. A block is a
-        stretch of a sequence, or several short sequences, and should be much longer than the memory of the states.
     random_state : int, optional
         Seed; the estimate does not depend on it if the data determines the states.
 
@@ -91,13 +78,10 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
         Row i: the probabilities of the symbols in state i.
     startprob_ : array of shape (n_components,)
         For one sequence the stationary distribution; for several, estimated from their first symbols.
-    transmat_standard_errors_, emissionprob_standard_errors_, startprob_standard_errors_ : as the parameters
-        Only if `n_jackknife` is positive. NaN for entries that are 0 or 1 with and without each block. If `startprob_`
-        is estimated from first symbols (of several sequences, or by Baum-Welch steps), its standard errors are NaN
-        unless a sequence begins in every block, which needs as many sequences as blocks: otherwise blocks of time leave
-        out first symbols unevenly.
     diagnostics_ : Diagnostics
-        How well the data determines the model.
+        How well the data determines the model: ``relative_error``, ``converged``, ``core_errors``, ``clipped_mass``,
+        ``weakest_correlation`` (the last singular value of the moment of neighbors), ``sampling_noise`` and
+        ``emission_condition`` (the condition number of the emission probabilities).
     n_components_ : int
         Number of states.
     n_features : int
@@ -109,6 +93,13 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
     --------
     SphericalGaussianMixture : Samples without an order.
     MultiviewMixture : Three independent views of each sample.
+
+    Notes
+    -----
+    `fit` also takes a dask array of symbols; each of its blocks is a sequence. Triples are counted block by block, and
+    every Baum-Welch step is one more pass. `partial_fit` adds sequences, by moments alone. `jackknife_standard_errors`
+    leaves out sequences, or stretches of time if there are fewer sequences than groups; these should be much longer
+    than the memory of the states, and standard errors of `startprob_` are NaN then.
 
     Examples
     --------
@@ -125,6 +116,8 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
     """
 
     optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+    _known: np.ndarray | None = None
+    """Symbols of `emissionprob_`, if they are known before the fit."""
 
     def __init__(
         self,
@@ -132,21 +125,19 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
         *,
         method: Any = None,
         max_iter: int = 10,
-        n_jackknife: int = 0,
         random_state: int | None = None,
     ) -> None:
         super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
-        self.n_jackknife = n_jackknife
 
-    def fit(self, X: Any, lengths: Any = None, *, progress: bool | None = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: object = None, lengths: Any = None, *, progress: bool | None = None) -> Self:  # noqa: N803
         """Estimate the model from symbols 0, 1, ... or strings.
 
         Parameters
         ----------
         X : array of shape (n,) or (n, 1), or list of sequences
-            Concatenated symbols, or sequences of symbols. Or in parts, each a sequence or a list of sequences: a dask
-            bag or array, a list of delayed parts, a function that returns an iterator over parts, or an iterator, with
-            which `max_iter` must be zero. Parts are read once for the moments, and once for every Baum-Welch step.
+            Concatenated symbols, or sequences of symbols; or a dask array of symbols, whose blocks are sequences.
+        y : None
+            Not used; there for the interface of scikit-learn.
         lengths : sequence of int, optional
             Lengths of the sequences if symbols are concatenated; by default all symbols are one sequence.
         progress : bool, optional
@@ -172,13 +163,13 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
         >>> HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols).transmat_.shape
         (2, 2)
         """
-        parts = sequences_in_parts(X, lengths)
+        check_no_target(y)
         with progress_if(progress, f"fitting {type(self).__name__}"):
-            found = self.learn(split_sequences(X, lengths) if parts is None else parts)
+            found = self.learn(X if is_dask(X) else split_sequences(X, lengths))
         warn_caller(found)
         return self
 
-    def partial_fit(self, X: Any, lengths: Any = None) -> Self:  # noqa: N803
+    def partial_fit(self, X: Any, y: object = None, lengths: Any = None) -> Self:  # noqa: N803
         """Add sequences to those seen so far and estimate again, by moments alone.
 
         The estimate does not depend on the chunks or their order; a sequence that is cut in two loses the triples at
@@ -187,7 +178,9 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
         Parameters
         ----------
         X : array of shape (n,) or (n, 1), or list of sequences
-            As for `fit`.
+            As for `fit`, in memory.
+        y : None
+            Not used; there for the interface of scikit-learn.
         lengths : sequence of int, optional
             As for `fit`.
 
@@ -213,55 +206,62 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
         >>> model.transmat_.shape
         (2, 2)
         """
-        if sequences_in_parts(X, lengths) is not None:
-            raise ValueError(
-                "X must be one chunk for partial_fit, symbols or a list of sequences; got parts. Call partial_fit for "
-                "each of them, or fit for all"
-            )
-        warn_caller(self.learn_more(split_sequences(X, lengths)))
+        check_no_target(y)
+        warn_caller(self._learn_more(X if is_dask(X) else split_sequences(X, lengths)))
         return self
 
-    def moments_by_number(self, data: list[np.ndarray] | Parts) -> Callable[[int], ChainMoments]:
+    def moments_by_number(self, data: Any) -> Callable[[int], ChainMoments]:
         """Count symbols and triples in one pass, and return a function from a number of states to the moments."""
-        if isinstance(data, Parts):
-            check_reads(data, self.max_iter)
-            blocks = data.reduce(counts_of_part, self.n_jackknife, numbered=True)
+        self._seen = None
+        if is_dask(data):
+            sums, sequences = sum_over_rows(counts_of_block, data), data
         else:
-            blocks = Blocks.of(ChainSums.empty(), data, self.n_jackknife)
-        sums = blocks.total()
-        self._check_blocks(sums.size)
+            sums = ChainSums.of(data)
+            sequences = numbered(data, sums.all_symbols() if self._known is None else self._known)
+        return lambda k: replace(self._moments_of(sums, k), sequences=sequences)
 
-        parts = data if isinstance(data, Parts) and not data.once else None
-        rows = None if isinstance(data, Parts) else numbered(data, sums.all_symbols())
-
-        def moments_of(k: int) -> ChainMoments:
-            moments = replace(self._moments_of(sums, k), blocks=blocks, seen=Blocks({0: sums}), parts=parts)
-            return moments if rows is None else replace(moments, sequences=CutSequences.of(rows, k))
-
-        return moments_of
-
-    def _with_chunk(self, seen: Blocks | None, raw: list[np.ndarray]) -> Blocks:
+    def _with_chunk(self, seen: ChainSums | None, raw: list[np.ndarray]) -> ChainSums:
         """Return the counts with sequences added."""
-        self._given_number()
-        if seen is None:
-            return Blocks.of(ChainSums.empty(), raw, self.n_jackknife)
-        return seen.with_part(raw, self.n_jackknife)
+        return ChainSums.of(raw) if seen is None else seen + ChainSums.of(raw)
 
-    def _estimate_seen(self, seen: Blocks) -> tuple[Warning, ...]:
+    def _estimate_seen(self, seen: ChainSums) -> tuple[Warning, ...]:
         """Estimate the model from counts alone."""
-        return self.estimate(replace(self._moments_of(seen.total(), self._given_number()), blocks=seen, seen=seen))
+        return self.estimate(self._moments_of(seen, cast("int", self.n_components)))
 
-    def _without_block(self, block: int, others: ChainSums, moments: ChainMoments, components: Chain) -> ChainMoments:
-        """Return the moments without a block; Baum-Welch steps read all sequences and leave the block out of sums."""
-        rest, left_out = self._moments_of(others, components.weights.size, moments), (block, self.n_jackknife)
-        return replace(rest, sequences=moments.sequences, parts=moments.parts, left_out=left_out)
+    def _leave_groups_out(self, data: Any, n_groups: int, lengths: Any = None) -> Iterator[tuple[int, Any]]:
+        """Yield for every group of sequences, or stretch of time, its number of symbols and the other sequences."""
+        sequences = split_sequences(data, lengths)
+        sizes = np.array([sequence.size for sequence in sequences])
+        are_whole = sizes.size >= n_groups
+        if are_whole:
+            owners = np.repeat(random_groups(sizes.size, n_groups), sizes)
+        else:
+            owners = np.arange(sizes.sum()) * n_groups // sizes.sum()
+        by_sequence = np.split(owners, np.cumsum(sizes)[:-1])
+        for group in range(n_groups):
+            kept = [_without(*pair, group) for pair in zip(sequences, by_sequence, strict=True)]
+            yield int(np.sum(owners == group)), ([piece for pieces in kept for piece in pieces], are_whole)
 
-    def _moments_of(self, sums: ChainSums, k: int, whole: ChainMoments | None = None) -> ChainMoments:
-        """Return the moments of counts for k states, with the symbols of the whole data if that is given."""
+    def _unfitted(self) -> Self:
+        model = super()._unfitted()
+        model._known = self.symbols_
+        return model
+
+    def _refit(self, data: tuple[list[np.ndarray], bool]) -> Self:
+        """Return the model fitted to other sequences; its start probabilities are NaN if sequences were cut."""
+        sequences, are_whole = data
+        replicate = super()._refit(sequences)
+        if not are_whole:
+            unknown = np.full_like(self.startprob_, np.nan)
+            replicate._components = replace(replicate._components, startprob=unknown)
+        return replicate
+
+    def _moments_of(self, sums: ChainSums, k: int) -> ChainMoments:
+        """Return the moments of counts for k states."""
         occurring = sums.symbols.size
         if k > occurring:
             raise UndeterminedError(f"n_components must be at most {occurring}, the number of symbols; got {k}")
-        counts = sums.finish() if whole is None else with_symbols_of(sums.finish(), whole.counts)
+        counts = sums.finish(self._known)
         # Variances of counts are proportional to their means: divided by roots of frequencies, they are nearly equal.
         shares = counts.numbers / counts.numbers.sum()
         scales = [np.sqrt(np.bincount(row, weights=shares, minlength=occurring)) for row in counts.triples]
@@ -273,7 +273,7 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
             complaints=hidden,
             hides_component=bool(hidden),
             counts=counts,
-            use_firsts=counts.n_sequences > 0 and (counts if whole is None else whole.counts).n_sequences > 1,
+            use_firsts=counts.n_sequences > 1,
             scales=scales,
             correlation=size,
             noise=noise,
@@ -310,18 +310,16 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
 
     def polished(self, components: Chain, moments: ChainMoments) -> Chain:
         """Return the model after Baum-Welch steps, if sequences can be read."""
-        is_readable = moments.sequences is not None or moments.parts is not None
-        return super().polished(components, moments) if is_readable else components
+        return components if moments.sequences is None else super().polished(components, moments)
 
     def em_step(self, components: Chain, moments: ChainMoments) -> Chain:
         """Return the model after one Baum-Welch step."""
         model = components.startprob, components.transmat, components.emissionprob
-        if moments.sequences is not None:
-            sums = baum_welch_sums(moments.sequences, *model, kept=_kept(moments.sequences, moments.left_out))
+        if is_dask(moments.sequences):
+            sums = sum_over_rows(_sums_of_block, moments.sequences, moments.counts.symbols, *model)
         else:
-            shared = moments.counts.symbols, moments.left_out, *model
-            sums = cast("Parts", moments.parts).reduce(_step_of_part, *shared, numbered=True).values
-        start, transitions, emissions = from_baum_welch_sums(*sums)
+            sums = baum_welch_sums(*moments.sequences, *model)
+        start, transitions, emissions = sums.probabilities()
         visited = stationary(transitions.T)
         return replace(components, startprob=start, transmat=transitions, emissionprob=emissions, weights=visited)
 
@@ -331,28 +329,14 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
         del self.weights_  # the stationary distribution, which hmmlearn computes by a method
         self.n_features, self.symbols_ = moments.counts.symbols.size, moments.counts.symbols
 
-    def _standard_errors(self, components: Chain, moments: ChainMoments) -> dict[str, Any]:
-        """Return standard errors by name."""
-        errors = super()._standard_errors(components, moments)
-        has_steps = self.max_iter and (moments.sequences is not None or moments.parts is not None)
-        blocks = {} if moments.blocks is None else moments.blocks.sums
-        is_uneven = any(sums.n_sequences == 0 for sums in blocks.values())
-        if errors and is_uneven and (has_steps or moments.counts.n_sequences > 1):
-            errors["startprob"] = np.full_like(components.startprob, np.nan)
-        return errors
+
+def _sums_of_block(block: np.ndarray, symbols: np.ndarray, *model: np.ndarray) -> BaumWelchSums:
+    """Return the sums of a Baum-Welch step over a block of a dask array, which is a sequence."""
+    return baum_welch_sums(*numbered(split_sequences(block), symbols), *model)
 
 
-def _step_of_part(
-    part: Any, symbols: np.ndarray, left_out: tuple[int, int] | None, *model: np.ndarray, place: int
-) -> Totals:
-    """Return the sums of a Baum-Welch step over the sequences of a part, without those of a block."""
-    sequences = CutSequences.of(numbered(sequences_of_part(part), symbols), model[0].size)
-    return Totals(*baum_welch_sums(sequences, *model, kept=_kept(sequences, left_out, place)))
-
-
-def _kept(sequences: CutSequences, left_out: tuple[int, int] | None, place: int = 0) -> np.ndarray | None:
-    """Return which of the concatenated symbols of a part do not belong to a block; None if no block is left out."""
-    if left_out is None:
-        return None
-    block, n_jackknife = left_out
-    return time_blocks(sequences.lengths, n_jackknife, place) != block
+def _without(sequence: np.ndarray, owners: np.ndarray, group: int) -> list[np.ndarray]:
+    """Return the stretches of a sequence that do not belong to a group."""
+    kept = owners != group
+    cuts = np.flatnonzero(np.diff(kept)) + 1
+    return [piece for piece, part in zip(np.split(sequence, cuts), np.split(kept, cuts), strict=True) if part[0]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import zlib
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -11,27 +11,14 @@ from scipy import sparse
 
 from codiag._checks import UndeterminedError
 from codiag.labels import sorted_names
-from codiag.models.chains._sequences import MAX_SYMBOL, CutSequences, numbered, sequences_of_part
-from codiag.models.base import (
-    N_DRAWS,
-    BlockedMoments,
-    Blocks,
-    Components,
-    MappedProblem,
-    MomentSums,
-    ViewMoments,
-    random_bits,
-    weakest_direction,
-)
-from codiag.parts import Parts
+from codiag.models.base import Components, MappedProblem, Moments, ViewMoments, random_signs, weakest_direction
+from codiag.models.chains._sequences import MAX_SYMBOL, indices, split_sequences
 from codiag.problem import Problem
 from codiag.result import Factorization
 from codiag.tensors import CrossMomentTensor, SparseTensor
 
 MAX_SIGN_BLOCKS = 32
 """Largest number of blocks of a sequence that are treated as independent when its sampling noise is estimated."""
-PART_STRIDE = 2**36
-"""Difference between the numbers of the first symbols of consecutive parts; larger than any part."""
 
 
 class TripleCounts(NamedTuple):
@@ -47,121 +34,73 @@ class TripleCounts(NamedTuple):
     n_sequences: int
 
 
-@dataclass(eq=False)
-class ChainSums(MomentSums):
-    """Counts over sequences of symbols; merged by the names of the symbols."""
+@dataclass(frozen=True, eq=False)
+class ChainSums:
+    """Counts over sequences of symbols, which are added by the names of the symbols."""
 
     symbols: np.ndarray  # that occur, sorted
     triples: np.ndarray  # (3, m): different triples, as indices into `symbols`
     numbers: np.ndarray  # (1 + draws, m): how often they occur, plain and with random signs
     frequencies: np.ndarray
     firsts: np.ndarray
-    n_sequences: int = 0
-    start: int = 0  # the number of the first symbol, by which signs are drawn
+    n_sequences: int
 
     @classmethod
-    def empty(cls, start: int = 0) -> Self:
-        """Return counts over no sequences."""
-        none = np.zeros(0)
-        triples, numbers = np.zeros((3, 0), dtype=np.intp), np.zeros((1 + N_DRAWS, 0))
-        return cls(np.zeros(0, dtype=np.intp), triples, numbers, none, none, start=start)
-
-    @property
-    def size(self) -> float:
-        return float(self.frequencies.sum())
-
-    def of(self, part: list[np.ndarray]) -> Self:
-        """Return the counts over some sequences alone, numbered after those counted so far."""
-        return self._by_owner(part, np.zeros(sum(sequence.size for sequence in part), dtype=np.intp))[0]
-
-    def by_block(self, part: list[np.ndarray], n_blocks: int, place: int) -> dict[int, Self]:
-        """Return the counts by blocks of time; a triple belongs to the block of its middle symbol."""
-        return self._by_owner(part, time_blocks([sequence.size for sequence in part], n_blocks, place))
-
-    def _by_owner(self, part: list[np.ndarray], owners: np.ndarray) -> dict[int, Self]:
-        """Return the counts by owner; `owners` (n,) are those of the concatenated symbols."""
-        symbols = _occurring(part)
-        sequences = numbered(part, symbols) if _are_names(symbols) else [np.searchsorted(symbols, x) for x in part]
-        row, lengths = np.concatenate(sequences), np.array([sequence.size for sequence in sequences])
+    def of(cls, sequences: list[np.ndarray]) -> ChainSums:
+        """Count the symbols and triples of sequences."""
+        symbols, whole = _occurring(sequences), np.concatenate(sequences)
+        row = indices(whole, symbols) if _are_names(symbols) else np.searchsorted(symbols, whole)
+        lengths = np.array([sequence.size for sequence in sequences])
         starts = np.cumsum(lengths) - lengths
         inner = np.ones(row.size, dtype=bool)
         inner[starts] = inner[starts + lengths - 1] = False
         middle = np.flatnonzero(inner)
         triples = np.stack([row[middle - 1], row[middle], row[middle + 1]])
-        signs = np.concatenate([np.ones((1, middle.size)), _block_signs(self.start + int(self.size), middle.size)])
-        counts = {}
-        for owner in np.unique(owners).tolist():
-            chosen = owners[middle] == owner
-            begun = starts[owners[starts] == owner]
-            frequencies, firsts = (
-                np.bincount(some, minlength=symbols.size).astype(np.float64)
-                for some in (row[owners == owner], row[begun])
-            )
-            different = _summed(triples[:, chosen], signs[:, chosen], symbols.size)
-            counts[owner] = type(self)(symbols, *different, frequencies, firsts, begun.size)
-        return counts
+        signs = _block_signs(middle.size, zlib.crc32(row[:1000].tobytes()))  # not the same in all chunks
+        different = _summed(triples, np.concatenate([np.ones((1, middle.size)), signs]), symbols.size)
+        frequencies, firsts = (np.bincount(some, minlength=symbols.size) * 1.0 for some in (row, row[starts]))
+        return cls(symbols, *different, frequencies, firsts, lengths.size)
 
-    def merge(self, other: Self) -> Self:
-        """Add other counts to these, by the names of symbols, and return these."""
-        if self.size and other.size and _are_names(self.symbols) != _are_names(other.symbols):
+    def __add__(self, other: ChainSums) -> ChainSums:
+        if _are_names(self.symbols) != _are_names(other.symbols):
             raise TypeError("X must contain symbols of one kind, all integers or all strings; got both")
-        used = [sums for sums in (self, other) if sums.size]
-        if not used:
-            return self
-        symbols = _occurring([sums.symbols for sums in used])
-        indices = [_indices(sums.symbols, symbols) for sums in used]
-        triples = np.concatenate([index[sums.triples] for sums, index in zip(used, indices, strict=True)], axis=1)
-        numbers = np.concatenate([sums.numbers for sums in used], axis=1)
+        symbols = _occurring([self.symbols, other.symbols])
+        places = [indices(sums.symbols, symbols) for sums in (self, other)]
+        triples = np.concatenate([places[0][self.triples], places[1][other.triples]], axis=1)
+        numbers = np.concatenate([self.numbers, other.numbers], axis=1)
         frequencies, firsts = np.zeros(symbols.size), np.zeros(symbols.size)
-        for sums, index in zip(used, indices, strict=True):
-            frequencies[index] += sums.frequencies
-            firsts[index] += sums.firsts
-        self.triples, self.numbers = _summed(triples, numbers, symbols.size)
-        self.symbols, self.frequencies, self.firsts = symbols, frequencies, firsts
-        self.n_sequences = self.n_sequences + other.n_sequences
-        return self
+        for sums, place in zip((self, other), places, strict=True):
+            frequencies[place] += sums.frequencies
+            firsts[place] += sums.firsts
+        different = _summed(triples, numbers, symbols.size)
+        return ChainSums(symbols, *different, frequencies, firsts, self.n_sequences + other.n_sequences)
 
-    def finish(self) -> TripleCounts:
-        """Return the counts, with the integers that do not occur added to the symbols."""
+    def finish(self, known: np.ndarray | None = None) -> TripleCounts:
+        """Return the counts, with the integers that do not occur added to the symbols, or with known symbols."""
         if not self.numbers.shape[1]:
             raise UndeterminedError("X must contain a sequence of three symbols or more; all are shorter")
-        seen = np.arange(self.symbols.size) if _are_names(self.symbols) else self.symbols.astype(np.intp)
+        symbols = self.all_symbols() if known is None else known
+        seen = indices(self.symbols, symbols) if _are_names(symbols) else self.symbols.astype(np.intp)
         rest = self.frequencies, self.firsts, self.n_sequences
-        return TripleCounts(self.all_symbols(), seen, self.triples, self.numbers[0], self.numbers[1:], *rest)
+        return TripleCounts(symbols, seen, self.triples, self.numbers[0], self.numbers[1:], *rest)
 
     def all_symbols(self) -> np.ndarray:
         """Return the symbols that occur, if they are names; else all integers up to the largest."""
         return self.symbols if _are_names(self.symbols) else np.arange(int(self.symbols[-1]) + 1)
 
 
-def counts_of_part(part: Any, n_blocks: int, place: int) -> Blocks:
-    """Return the counts over the sequences of a part, by block."""
-    return Blocks.of(ChainSums.empty(start=place * PART_STRIDE), sequences_of_part(part), n_blocks, place)
+def counts_of_block(block: np.ndarray) -> ChainSums:
+    """Return the counts over a block of a dask array, which is a sequence."""
+    return ChainSums.of(split_sequences(block))
 
 
-def time_blocks(lengths: Sequence[int] | np.ndarray, n_blocks: int, place: int = 0) -> np.ndarray:
-    """Return the block (n,) of each of the concatenated symbols of a part: stretches of time of equal length.
+def _block_signs(n: int, chunk: int) -> np.ndarray:
+    """Return random signs (draws, n), one for each block of neighbors, since neighbors are not independent.
 
-    Neighboring symbols depend on each other and stay together. Sequences are concatenated in random order, since their
-    order may matter.
-    """
-    sizes = np.asarray(lengths)
-    order = np.random.default_rng((0xB10C, place)).permutation(sizes.size)
-    offsets = np.empty_like(sizes)
-    offsets[order] = np.cumsum(sizes[order]) - sizes[order]
-    total, starts = int(sizes.sum()), np.cumsum(sizes) - sizes
-    positions = np.arange(total) + np.repeat(offsets - starts, sizes)
-    return (positions * n_blocks // max(total, 1) + place) % n_blocks
-
-
-def _block_signs(start: int, n: int) -> np.ndarray:
-    """Return random signs (draws, n), one for each block of neighbors, for symbols numbered from `start`.
-
-    Neighboring symbols depend on each other. Blocks grow at least like the cube root of n, as in the block bootstrap.
+    The number of blocks grows like n^(2/3), up to a limit.
     """
     n_blocks = min(MAX_SIGN_BLOCKS, int(np.ceil(n ** (2 / 3))))
-    bits = random_bits(start * N_DRAWS, n_blocks * N_DRAWS).reshape(n_blocks, N_DRAWS).T
-    return 2.0 * bits[:, np.arange(n) * n_blocks // max(n, 1)] - 1
+    return random_signs(n_blocks, chunk)[:, np.arange(n) * n_blocks // max(n, 1)]
 
 
 def _are_names(symbols: np.ndarray) -> bool:
@@ -181,12 +120,6 @@ def _occurring(sequences: list[np.ndarray]) -> np.ndarray:
     return symbols
 
 
-def _indices(symbols: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return the index of each symbol among the known symbols."""
-    index = {symbol: i for i, symbol in enumerate(known.tolist())}
-    return np.array([index[symbol] for symbol in symbols.tolist()], dtype=np.intp)
-
-
 def _summed(triples: np.ndarray, numbers: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the different triples of indices below d, sorted, and the sums of the numbers (n, m) of each."""
     if d**3 < 2**62:
@@ -199,13 +132,11 @@ def _summed(triples: np.ndarray, numbers: np.ndarray, d: int) -> tuple[np.ndarra
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ChainMoments(BlockedMoments):
+class ChainMoments(Moments):
     """The moment of three consecutive symbols, divided by roots of their frequencies."""
 
     counts: TripleCounts
-    sequences: CutSequences | None = None  # the data, if it is in memory
-    parts: Parts | None = None  # or if it can be read again
-    left_out: tuple[int, int] | None = None  # (block, n_blocks): a block that Baum-Welch sums leave out
+    sequences: Any = None  # concatenated symbols and lengths, or a dask array; None if they cannot be read again
     use_firsts: bool  # whether start probabilities come from the first symbols of sequences
     scales: list[np.ndarray]  # roots of the frequencies of the first, second and third of three symbols
     correlation: float  # last singular value of the moment of neighbors
@@ -238,11 +169,6 @@ class Chain(Components):
     def parameter_names(self) -> tuple[str, ...]:
         """Return the names of the parameters; the weights follow from them."""
         return "startprob", "transmat", "emissionprob"
-
-
-def with_symbols_of(counts: TripleCounts, whole: TripleCounts) -> TripleCounts:
-    """Return counts with the symbols of other counts, which include all of theirs."""
-    return counts._replace(symbols=whole.symbols, seen=_indices(counts.symbols[counts.seen], whole.symbols))
 
 
 def views_of(counts: TripleCounts, scales: list[np.ndarray]) -> ViewMoments:

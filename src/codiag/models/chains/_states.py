@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._checks import as_generator, as_number
-from codiag.models.chains._forward_backward import LEAST, best_paths, filtered, path_log_probability, smoothed
+from codiag.models.chains._forward_backward import forward_backward, logarithms, path_log_probability, viterbi
 from codiag.models.chains._moments import stationary
-from codiag.models.chains._sequences import (
-    CutSequences,
-    numbered,
-    sequences_in_parts,
-    sequences_of_part,
-    split_sequences,
-)
-from codiag.parts import listed
+from codiag.models.chains._sequences import numbered, split_sequences
 
 
 class HiddenStates:
@@ -33,13 +25,15 @@ class HiddenStates:
     emissionprob_: np.ndarray
     symbols_: np.ndarray
 
-    def score(self, X: Any, lengths: Any = None) -> float:  # noqa: N803
+    def score(self, X: Any, y: object = None, lengths: Any = None) -> float:  # noqa: N803
         """Return the log-likelihood of all sequences.
 
         Parameters
         ----------
         X : array of shape (n,) or (n, 1), or list of sequences
             Symbols, as in `fit`.
+        y : None
+            Not used; there for the interface of scikit-learn.
         lengths : sequence of int, optional
             As in `fit`.
 
@@ -63,7 +57,8 @@ class HiddenStates:
         >>> model.score(symbols) < 0
         True
         """
-        return self._likelihood(X, lengths)[0]
+        check_no_target(y)
+        return forward_backward(*self._read(X, lengths))[1].log_likelihood
 
     def score_samples(self, X: Any, lengths: Any = None) -> tuple[float, np.ndarray]:  # noqa: N803
         """Return the log-likelihood of all sequences, and the probability of every state at every time.
@@ -98,7 +93,8 @@ class HiddenStates:
         >>> posteriors.shape
         (3000, 2)
         """
-        return self._joined(X, lengths, _likelihood_and_states)
+        states, sums = forward_backward(*self._read(X, lengths))
+        return sums.log_likelihood, states
 
     def decode(self, X: Any, lengths: Any = None, algorithm: str = "viterbi") -> tuple[float, np.ndarray]:  # noqa: N803
         """Return the states of all sequences, and their joint log-probability with the symbols.
@@ -137,10 +133,11 @@ class HiddenStates:
         >>> path.shape
         (3000,)
         """
-        algorithms = {"viterbi": _viterbi, "map": _most_probable_states}
-        if algorithm not in algorithms:
+        if algorithm not in ("viterbi", "map"):
             raise ValueError(f'algorithm must be "viterbi" or "map"; got {algorithm!r}')
-        return self._joined(X, lengths, algorithms[algorithm])
+        known = self._read(X, lengths)
+        path = viterbi(*known) if algorithm == "viterbi" else np.argmax(forward_backward(*known)[0], axis=1)
+        return path_log_probability(path, *known), path
 
     def predict(self, X: Any, lengths: Any = None) -> np.ndarray:  # noqa: N803
         """Return the most probable path of states (Viterbi).
@@ -288,7 +285,7 @@ class HiddenStates:
         >>> model.aic(symbols) < model.bic(symbols)
         True
         """
-        return 2 * self._n_parameters() - 2 * self.score(X, lengths)
+        return 2 * self._n_parameters() - 2 * self.score(X, lengths=lengths)
 
     def bic(self, X: Any, lengths: Any = None) -> float:  # noqa: N803
         r"""Return Schwarz's criterion for these sequences, :math:`p \log n - 2 \log L`; lower is better.
@@ -320,8 +317,9 @@ class HiddenStates:
         >>> model.aic(symbols) < model.bic(symbols)
         True
         """
-        likelihood, n = self._likelihood(X, lengths)
-        return float(self._n_parameters() * np.log(n) - 2 * likelihood)
+        known = self._read(X, lengths)
+        likelihood = forward_backward(*known)[1].log_likelihood
+        return float(self._n_parameters() * np.log(known[0].size) - 2 * likelihood)
 
     def get_stationary_distribution(self) -> np.ndarray:
         """Return the stationary probabilities of the states.
@@ -377,55 +375,17 @@ class HiddenStates:
         """Return the number of free parameters."""
         return self.startprob_.size - 1 + (self.transmat_.shape[1] - 1 + self.n_features - 1) * self.startprob_.size
 
-    def _likelihood(self, X: Any, lengths: Any) -> tuple[float, int]:  # noqa: N803
-        """Return the log-likelihood of all sequences, and the number of symbols."""
-        results = self._by_part(X, lengths, _log_likelihood)
-        return sum(likelihood for likelihood, _ in results), sum(n for _, n in results)
-
-    def _joined(self, X: Any, lengths: Any, function: Callable[..., Any]) -> tuple[float, np.ndarray]:  # noqa: N803
-        """Return the results of a function of sequences: the sum of a number, and concatenated arrays."""
-        results = self._by_part(X, lengths, function)
-        return sum(number for number, _ in results), np.concatenate([rows for _, rows in results])
-
-    def _by_part(self, X: Any, lengths: Any, function: Callable[..., Any]) -> list[Any]:  # noqa: N803
-        """Return the results of a function of sequences and parameters for every part, or for the only one."""
+    def _read(self, X: Any, lengths: Any) -> tuple[np.ndarray, ...]:  # noqa: N803
+        """Return concatenated symbols as numbers, lengths, and the logarithms of the parameters."""
         check_is_fitted(self)
-        parts, model = sequences_in_parts(X, lengths), (self.startprob_, self.transmat_, self.emissionprob_)
-        if parts is None:
-            return [function(numbered(split_sequences(X, lengths), self.symbols_), *model)]
-        return listed(parts, _of_part, self.symbols_, function, *model)
+        rows = numbered(split_sequences(X, lengths), self.symbols_)
+        return *rows, *logarithms(self.startprob_, self.transmat_, self.emissionprob_)
 
 
-def _of_part(part: Any, symbols: np.ndarray, function: Callable[..., Any], *model: np.ndarray) -> Any:
-    """Return the result of a function of sequences and parameters for a part."""
-    return function(numbered(sequences_of_part(part), symbols), *model)
-
-
-def _log_likelihood(sequences: list[np.ndarray], *model: np.ndarray) -> tuple[float, int]:
-    """Return the log-likelihood of sequences, and their number of symbols."""
-    cut = CutSequences.of(sequences, model[0].size)
-    return float(filtered(cut, *model).log_likelihoods(cut).sum()), int(cut.lengths.sum())
-
-
-def _likelihood_and_states(sequences: list[np.ndarray], *model: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the log-likelihood of sequences, and the probability of every state at every time."""
-    cut = CutSequences.of(sequences, model[0].size)
-    past = filtered(cut, *model)
-    return float(past.log_likelihoods(cut).sum()), cut.in_a_row(smoothed(cut, past, model[1])[0])
-
-
-def _viterbi(sequences: list[np.ndarray], *model: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the joint log-probability with the symbols of the most probable path, and the path."""
-    cut, logs = CutSequences.of(sequences, model[0].size), [np.log(np.maximum(part, LEAST)) for part in model]
-    path = best_paths(cut, *logs)
-    return path_log_probability(path, cut, *logs), path
-
-
-def _most_probable_states(sequences: list[np.ndarray], *model: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the joint log-probability with the symbols of the most probable state at every time, and the states."""
-    cut, logs = CutSequences.of(sequences, model[0].size), [np.log(np.maximum(part, LEAST)) for part in model]
-    path = np.argmax(_likelihood_and_states(sequences, *model)[1], axis=1)
-    return path_log_probability(path, cut, *logs), path
+def check_no_target(y: object) -> None:
+    """Raise if there is a target; hmmlearn has the lengths in its place."""
+    if y is not None:
+        raise ValueError("y must be None, as states are not given; for lengths of sequences give lengths=...")
 
 
 def _ladder(probabilities: np.ndarray) -> list[float]:

@@ -21,15 +21,9 @@ from scipy import sparse
 from codiag._arrays import blocks
 from codiag._checks import UndeterminedError
 from codiag.methods import Method
+from codiag.models.base import common_order, leading_range, on_simplex_rows, start_from_views, view_moments
 from codiag.models.communities._network import Network
-from codiag.models.base import ViewSums, common_order, leading_range, on_simplex_rows, start_from_views
 
-MOST_DENSE = 500
-"""Number of nodes up to which links are stored as a dense matrix, of which submatrices are taken faster (measured)."""
-FEWEST_PARTITIONS, MOST_PARTITIONS = 10, 160
-"""Initial and largest number of partitions, if the number is not given."""
-PRECISE = 0.05
-"""Standard error of memberships from which no more partitions are drawn; small against the usual threshold of 0.3."""
 INITIAL_ALPHA = 0.1
 """Total of the Dirichlet parameters for moments and for the first step, if it is not given."""
 UNIFORM_SHARE = 1e-3
@@ -38,18 +32,10 @@ LEAST_ALPHA, LARGEST_ALPHA = 1e-3, 1e3
 """Bounds of the total of the Dirichlet parameters."""
 
 
-class Options(NamedTuple):
-    """Options of the model: the total of the Dirichlet parameters, if given; degree correction; the factorization."""
-
-    alpha_0: float | None
-    degree_corrected: bool
-    method: Method | None
-
-
 class Stars(NamedTuple):
     """Links (n, n) divided by scales of the rows (n,) and of the columns, and the scales of the rows."""
 
-    links: Any
+    links: sparse.csr_array
     rows: np.ndarray
 
 
@@ -66,33 +52,22 @@ def scaled_stars(network: Network, degree_corrected: bool) -> Stars:
     left, right = (
         sparse.dia_array((1 / scale[None], [0]), shape=network.adjacency.shape) for scale in (rows, np.sqrt(regular))
     )
-    links = sparse.csr_array(left @ network.adjacency @ right)
-    return Stars(links.toarray() if degrees.size <= MOST_DENSE else links, rows)
+    return Stars(sparse.csr_array(left @ network.adjacency @ right), rows)
 
 
 def estimate_memberships(
-    stars: Stars,
-    k: int,
-    alpha_0: float,
-    method: Method | None,
-    seed: np.random.SeedSequence,
-    subset: np.ndarray | None = None,
+    stars: Stars, k: int, alpha_0: float, method: Method | None, seed: np.random.SeedSequence
 ) -> np.ndarray:
-    """Return memberships (n, k), rows on the simplex, from one random partition of the nodes.
-
-    If the nodes are a `subset` (n_all,), a mask, of a larger graph, they are partitioned as in that graph.
-    """
+    """Return memberships (n, k), rows on the simplex, from one random partition of the nodes."""
     n = stars.rows.size
-    subset = np.ones(n, dtype=bool) if subset is None else subset
-    places, parts = np.cumsum(subset) - 1, np.array_split(np.random.default_rng(seed).permutation(subset.size), 4)
-    centers, *leaves = [places[part[subset[part]]] for part in parts]
+    centers, *leaves = np.array_split(np.random.default_rng(seed).permutation(n), 4)
     if min(part.size for part in (centers, *leaves)) < k:
         raise UndeterminedError(f"a part of the nodes must have at least {k} of them, one for each community")
     weights = stars.rows[centers] / stars.rows[centers].sum()
     links = [stars.links[centers][:, leaf] for leaf in leaves]
     bases = [_basis(links, view, weights, k) for view in range(3)]
     views = [link @ basis for link, basis in zip(links, bases, strict=True)]
-    moments = ViewSums.empty(k, k, k).update((weights, *views)).finish(alpha_0)
+    moments = view_moments(views, weights, alpha_0)
     _, means = start_from_views(moments, k, method, 0, max_sweeps=10)
     memberships = np.empty((n, k))
     for nodes, others in ((centers, (0, 1, 2)), (leaves[0], (1, 2)), (leaves[1], (0, 2)), (leaves[2], (0, 1))):
@@ -143,34 +118,24 @@ class Average(NamedTuple):
 
 
 def average_over_partitions(
-    network: Network, k: int, seed: int, options: Options, n_partitions: int | None, subset: np.ndarray | None = None
+    stars: Stars, k: int, alpha_0: float | None, method: Method | None, seed: int, n_partitions: int
 ) -> Average:
-    """Return memberships averaged over a number of partitions; if it is None, until the mean is precise.
-
-    If the nodes are a `subset` (n_all,) of a larger graph, the partitions are those of that graph.
-    """
+    """Return memberships averaged over random partitions of the nodes."""
     if k == 1:
-        return Average(np.ones((network.nodes.size, 1)), 1.0, 0.0, 1, 1)
-    alpha_0 = INITIAL_ALPHA if options.alpha_0 is None else options.alpha_0
-    stars = scaled_stars(network, options.degree_corrected)
-    seeds = np.random.SeedSequence(seed).spawn(n_partitions or MOST_PARTITIONS)
+        return Average(np.ones((stars.rows.size, 1)), 1.0, 0.0, 1, 1)
     estimates: list[np.ndarray] = []
-    average, reason, n_drawn, target = None, "", 0, n_partitions or FEWEST_PARTITIONS
-    precise = PRECISE if subset is None else 0.0  # a subset needs the number of partitions of the whole graph
-    while n_drawn < len(seeds) and not (average is not None and average.standard_error < precise):
-        for partition_seed in seeds[n_drawn:target]:
-            try:
-                estimates.append(estimate_memberships(stars, k, alpha_0, options.method, partition_seed, subset))
-            except (UndeterminedError, np.linalg.LinAlgError) as error:  # this partition shows fewer communities
-                reason = str(error)
-        n_drawn, target = target, min(2 * target, len(seeds))
-        if len(estimates) > 1 or (estimates and n_drawn == len(seeds)):
-            average = _averaged(estimates, n_drawn)
-    if average is None:
+    reason = ""
+    for partition_seed in np.random.SeedSequence(seed).spawn(n_partitions):
+        try:
+            total = INITIAL_ALPHA if alpha_0 is None else alpha_0
+            estimates.append(estimate_memberships(stars, k, total, method, partition_seed))
+        except (UndeterminedError, np.linalg.LinAlgError) as error:  # this partition shows fewer communities
+            reason = str(error)
+    if not estimates:
         raise UndeterminedError(
             f"n_components={k} is more than the graph shows, in any partition of its nodes: {reason}"
         )
-    return average
+    return _averaged(estimates, n_partitions)
 
 
 def _averaged(estimates: list[np.ndarray], n_drawn: int) -> Average:
@@ -232,13 +197,8 @@ class LinkCounts(NamedTuple):
         return LinkCounts(self.counts[:, order], self.prior[order], self.links[np.ix_(order, order)], self.history)
 
 
-def variational_steps(
-    network: Network, memberships: np.ndarray, max_iter: int, alpha_0: float | None, tol: float = 0.0
-) -> LinkCounts:
-    """Improve memberships by steps, until less than a share `tol` of all links changes its communities.
-
-    If alpha_0 is None, the total of the prior is estimated in every step.
-    """
+def variational_steps(network: Network, memberships: np.ndarray, max_iter: int, alpha_0: float | None) -> LinkCounts:
+    """Improve memberships by steps; if alpha_0 is None, the total of the prior is estimated in every step."""
     above = sparse.csr_array(sparse.triu(network.adjacency / network.unit, 1))
     rows = np.repeat(np.arange(above.shape[0]), np.diff(above.indptr))
     degrees = network.degrees / network.unit
@@ -249,21 +209,19 @@ def variational_steps(
     links = _symmetric_sum(memberships.T @ (above @ memberships)) + 1e-9
     link_shares, history = np.zeros_like(counts), []
     for _ in range(max_iter):
-        shares = on_simplex_rows(expected_counts(counts, prior, link_shares))
+        shares = on_simplex_rows(_expected_counts(counts, prior, link_shares))
         totals = links.sum(axis=0)
         rates = links / np.outer(totals, totals)
-        others, previous = shares @ rates, counts
-        means = means_of_links(rows, above.indices, shares, others)
+        others = shares @ rates
+        means = _means_of_links(rows, above.indices, shares, others)
         history.append(float(above.data @ np.log(means)))
-        ratios = with_data(above, above.data / means)
+        ratios = _with_data(above, above.data / means)
         counts = shares * (ratios @ others + ratios.T @ others)
-        squares = with_data(above, above.data / means**2)  # squared shares of links in communities
+        squares = _with_data(above, above.data / means**2)  # squared shares of links in communities
         link_shares = shares**2 * (squares @ others**2 + squares.T @ others**2) / np.maximum(counts, 1e-300)
         links = rates * _symmetric_sum(shares.T @ (ratios @ shares))
         if alpha_0 is None:
             prior = _prior(prior.size, dirichlet_total(on_simplex_rows(counts + prior), degrees + prior.sum()))
-        if np.abs(counts - previous).sum() < 2 * tol * degrees.sum():
-            break
     return LinkCounts(counts, prior if max_iter else np.zeros_like(prior), links, history)
 
 
@@ -284,14 +242,14 @@ def _prior(k: int, total: float) -> np.ndarray:
     return np.full(k, max(total, LEAST_ALPHA) / k)
 
 
-def expected_counts(counts: np.ndarray, prior: np.ndarray, link_shares: np.ndarray) -> np.ndarray:
+def _expected_counts(counts: np.ndarray, prior: np.ndarray, link_shares: np.ndarray) -> np.ndarray:
     """Return geometric means of counts plus prior, to second order, without one link of given shares."""
     middle = np.maximum(counts + prior - link_shares, 1e-12)
     variances = np.maximum((counts - link_shares) * (1 - link_shares), 0)
     return np.maximum(middle * np.exp(-variances / (2 * middle**2)), 1e-12)
 
 
-def means_of_links(rows: np.ndarray, columns: np.ndarray, shares: np.ndarray, others: np.ndarray) -> np.ndarray:
+def _means_of_links(rows: np.ndarray, columns: np.ndarray, shares: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return the expected number of links of every linked pair, up to degrees."""
     means = np.empty(rows.size)
     for some in blocks(rows.size, shares.shape[1]):
@@ -299,7 +257,7 @@ def means_of_links(rows: np.ndarray, columns: np.ndarray, shares: np.ndarray, ot
     return np.maximum(means, 1e-300)
 
 
-def with_data(matrix: sparse.csr_array, data: np.ndarray) -> sparse.csr_array:
+def _with_data(matrix: sparse.csr_array, data: np.ndarray) -> sparse.csr_array:
     """Return a matrix with the same pattern and other entries."""
     return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._arrays import few_threads
 from codiag._checks import UndeterminedError, as_flag, as_number
 from codiag._progress import progress_if
 from codiag.methods import Method, as_method
-from codiag.models.communities._connectivity import (
-    MANY_STEPS,
-    TOLERANCE,
-    Parameters,
-    connectivity,
-    cross_fitted_parameters,
-    plain_parameters,
-)
-from codiag.models.communities._errors import (
-    Corrected,
-    Estimate,
-    check_node_blocks,
-    communities_jackknife,
-    corrected_parameters,
-)
+from codiag.models.base import Model, as_seed, check_alpha, on_simplex_rows, random_groups, warn_caller
+from codiag.models.communities._connectivity import connectivity
 from codiag.models.communities._memberships import (
-    FEWEST_PARTITIONS,
-    PRECISE,
-    Average,
-    LinkCounts,
-    Options,
     average_over_partitions,
+    dirichlet_total,
+    scaled_stars,
     variational_steps,
 )
 from codiag.models.communities._network import Network, as_network
 from codiag.models.communities._partition import Communities, count_communities
-from codiag.models.base import Model, as_seed, check_n_jackknife, on_simplex_rows, warn_caller
 
 
 class MixedMembershipCommunities(Model):
@@ -49,9 +36,9 @@ class MixedMembershipCommunities(Model):
     and improved by collapsed variational steps with a Dirichlet prior (Teh, Newman & Welling 2007).
 
     *Needs* an undirected graph without negative weights, with four nodes that have links for each of k communities.
-    *Costs*, for n nodes and m links, :math:`O(m k)` flops and memory for :math:`m + n k` numbers for each of 10 to 160
-    partitions, and :math:`O(m k)` flops for each variational step. *Guarantees*, for a right model, memberships that
-    converge to the truth as the graph grows, without local optima. *Fails* on graphs too sparse or too small to show
+    *Costs*, for n nodes and m links, :math:`O(m k)` flops and memory for :math:`m + n k` numbers for each
+    partition, and :math:`O(m k)` flops for each variational step. *Guarantees*, for a right model, memberships that
+    converge to the truth as the graph grows. *Fails* on graphs too sparse or too small to show
     the communities, with warnings, and if communities have no more links inside than with each other.
 
     Parameters
@@ -68,22 +55,14 @@ class MixedMembershipCommunities(Model):
     method : Method or str, optional
         How the moment is factorized; by default by joint diagonalization alone. ``OJD`` and ``TPM`` symmetrize and
         whiten it, as published; others take it as it is.
-    n_partitions : int, optional
-        Number of random partitions of the nodes to average over; by default 10, doubled until their mean has a standard
-        error of 0.05, or up to 160.
+    n_partitions : int
+        Number of random partitions of the nodes to average over.
     max_iter : int
         Number of collapsed variational steps, given the number of links of every node. Few are better for real graphs,
         which do not follow the model exactly, so that many steps overfit. For graphs that follow the model, 20 steps
         give slightly better mixed memberships.
-    correct_bias : bool
-        Whether to correct the bias of `connectivity_` and `alpha_0_`, by cross-fitting and by graphs simulated from the
-        fitted model. This takes several times as long as the rest of the fit; see the notes.
-    n_jackknife : int
-        Number of blocks of nodes that are left out in turn for standard errors (jackknife), at least 3, better 20; zero
-        for no standard errors. The fit is repeated for each block, with at least 8 remaining nodes, and four for each
-        community.
     random_state : int or numpy.random.Generator, optional
-        Seed of the partitions and of simulated graphs.
+        Seed of the partitions.
 
     Attributes
     ----------
@@ -95,16 +74,8 @@ class MixedMembershipCommunities(Model):
         another; in a graph with weights, the expected weight. Between zero and the largest weight.
     alpha_0_ : float
         The total of the Dirichlet parameters of memberships, as given or estimated.
-    memberships_standard_errors_, connectivity_standard_errors_, alpha_0_standard_error_ : as the parameters
-        Only if `n_jackknife` is positive. NaN for the memberships of nodes without links, and for entries that are at
-        0 or 1 with and without each block; zero for alpha_0 as given. Those of memberships are at most 0.5, the largest
-        standard deviation of a share. Without `correct_bias`, those of `connectivity_` and `alpha_0_` do not include
-        the bias.
     labels_ : array of shape (n,)
         The strongest community of every node; -1 for nodes without links.
-    partition_ : array of shape (n,)
-        Communities that do not overlap, at most `n_components_`, largest first: those of `labels_`, after nodes moved
-        to other communities, and communities merged, as long as that raises modularity; -1 for nodes without links.
     nodes_ : array of shape (n,)
         The names of the nodes, in the order of the rows.
     n_components_ : int
@@ -118,9 +89,8 @@ class MixedMembershipCommunities(Model):
 
     See Also
     --------
-    codiag.io.read_graph : Read a graph from a file.
     codiag.datasets.load_facebook : Published networks.
-    codiag.reports.communities_report : A page about communities.
+    codiag.plotting.communities : A figure of communities.
     codiag.metrics.overlapping_nmi : Compare communities with others.
 
     Notes
@@ -135,14 +105,11 @@ class MixedMembershipCommunities(Model):
     model is fitted again with fewer, until there are no such two, each is the strongest of some node, and most
     partitions show this number. Communities that are parts of larger ones are separated only if `n_components` says so.
 
-    Connectivity and alpha_0 are computed from estimated memberships, which vary more, or less, than the true ones, and
-    explain the links from which they were estimated too well. By default this bias is not corrected. In simulated
-    graphs it is a few per cent if most nodes are nearly pure; with ``alpha_0=1``, rates inside of communities are up to
-    30 % too large, and rates between them several times too small. With `correct_bias` both are computed after 40
-    variational steps. For connectivity, a pair of nodes is explained by memberships that do not use the links of either
-    with the block of the other, of four blocks of nodes (cross-fitting). Both are then corrected by their mean bias in
-    four graphs simulated from the fitted model (parametric bootstrap), of at most 5000 nodes, and standard errors
-    include that of the correction.
+    `codiag.models.jackknife_standard_errors` has errors of memberships, with groups of edges left out: given the
+    memberships, links are independent. Connectivity and alpha_0 have no errors, since they are biased: they are
+    computed from estimated memberships, which explain the links that they were estimated from too well. In simulated
+    graphs of 400 nodes, with rates of 0.3 inside of communities and 0.05 between them, rates inside are 10 % too large
+    for ``alpha_0=0.1``, and up to 60 % for ``alpha_0=1``; rates between are a third to several times too small.
 
     Nodes are sorted by name, so that the order in which links are given makes no difference. Partitions of the nodes
     are random: they depend on `random_state`, and on which names come first.
@@ -157,7 +124,8 @@ class MixedMembershipCommunities(Model):
     (600, 3)
     """
 
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components", "alpha_0", "n_partitions"})
+    integers: ClassVar[Mapping[str, int]] = {"n_components": 1, "n_partitions": 1, "max_iter": 0}
+    optional: ClassVar[frozenset[str]] = frozenset({"n_components", "alpha_0"})
 
     def __init__(
         self,
@@ -166,10 +134,8 @@ class MixedMembershipCommunities(Model):
         alpha_0: float | None = None,
         degree_corrected: bool = True,
         method: Method | str | None = None,
-        n_partitions: int | None = None,
+        n_partitions: int = 20,
         max_iter: int = 5,
-        correct_bias: bool = False,
-        n_jackknife: int = 0,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.n_components = n_components
@@ -178,8 +144,6 @@ class MixedMembershipCommunities(Model):
         self.method = method
         self.n_partitions = n_partitions
         self.max_iter = max_iter
-        self.correct_bias = correct_bias
-        self.n_jackknife = n_jackknife
         self.random_state = random_state
 
     def fit(self, X: Any, y: object = None, *, progress: bool | None = None) -> Self:  # noqa: N803
@@ -187,9 +151,9 @@ class MixedMembershipCommunities(Model):
 
         Parameters
         ----------
-        X : networkx graph, array or sparse matrix of shape (n, n), or pairs of shape (n_edges, 2)
-            An undirected graph, its adjacency matrix, or its edges as pairs of names. Loops are ignored; an edge that
-            is listed twice counts once.
+        X : networkx graph, array or sparse matrix of shape (n, n), or data frame or array of shape (n_edges, 2 or 3)
+            An undirected graph, its adjacency matrix, or its edges: the names of two nodes, and a weight if there are
+            three columns. Loops are ignored; an edge that is listed twice counts once.
         y : ignored
             Not used; part of the interface of scikit-learn.
         progress : bool, optional
@@ -246,12 +210,12 @@ class MixedMembershipCommunities(Model):
         seed = int(np.random.default_rng().integers(2**31)) if seed is None else seed
         with few_threads(0):  # many small products
             communities = self._find(network.subgraph(linked), seed)
-            self._keep_parameters(communities, seed, linked, n)
         k = communities.memberships.shape[1]
         self.memberships_ = np.full((n, k), 1 / k)
         self.memberships_[linked] = communities.memberships
-        self.labels_, self.partition_ = np.full(n, -1), np.full(n, -1)
-        self.labels_[linked], self.partition_[linked] = communities.labels, communities.partition
+        self.labels_ = np.full(n, -1)
+        self.labels_[linked] = communities.labels
+        self.connectivity_, self.alpha_0_ = self._parameters(communities)
         self.nodes_, self.n_components_ = network.nodes, k
         self.weighted_ = bool(np.any(network.adjacency.data != 1))
         self.diagnostics_ = communities.diagnostics(n_isolated=n - linked.size)
@@ -395,21 +359,41 @@ class MixedMembershipCommunities(Model):
         ValueError: n_components must be positive; got 0
         """
         super().check_parameters()
-        check_n_jackknife(self.n_jackknife, 3, "as errors of memberships come from the blocks without the node")
+        if self.alpha_0 is not None:
+            check_alpha(self.alpha_0)
         as_flag("degree_corrected", self.degree_corrected)
-        as_flag("correct_bias", self.correct_bias)
+
+    def _estimates(self) -> dict[str, Any]:
+        """Return the memberships; those of nodes without links are not known."""
+        return {"memberships_": np.where(self.labels_[:, None] < 0, np.nan, self.memberships_)}
+
+    def _leave_groups_out(self, data: Any, n_groups: int) -> Iterator[tuple[int, Network]]:
+        """Yield for every group of edges their number, and the graph without them."""
+        network = as_network(data)
+        edges = sparse.coo_array(sparse.triu(network.adjacency))
+        groups = random_groups(edges.nnz, n_groups)
+        for group in range(n_groups):
+            kept = groups != group
+            places = edges.row[kept], edges.col[kept]
+            above = sparse.csr_array((edges.data[kept], places), shape=edges.shape)
+            yield int(np.sum(~kept)), Network(sparse.csr_array(above + above.T), network.nodes)
+
+    def _refit(self, data: Network) -> Self:
+        """Return the memberships of a graph of the same nodes, with communities in the order of this model."""
+        seed = self.random_state if isinstance(self.random_state, int) else 0  # the same partitions for all graphs
+        model: Self = clone(self).set_params(n_components=self.n_components_, random_state=seed)
+        model.learn(data)
+        model.memberships_ = model.memberships_[:, linear_sum_assignment(-self.memberships_.T @ model.memberships_)[1]]
+        return model
 
     def _find(self, network: Network, seed: int) -> Communities:
         """Return communities; if their number is not given, the largest number of which none is superfluous."""
         k = self._n_communities(network)
         if self.n_components is not None:
-            return self._with_number(network, k, seed, self.n_partitions)
-        few = self.n_partitions or FEWEST_PARTITIONS  # enough to see that a number is too large
+            return self._with_number(network, k, seed)
         while True:
             try:
-                communities = self._with_number(network, k, seed, few)
-                if communities.is_shown and self.n_partitions is None and communities.average.standard_error >= PRECISE:
-                    communities = self._with_number(network, k, seed, None)
+                communities = self._with_number(network, k, seed)
             except UndeterminedError:  # no partition shows this number
                 if k == 1:
                     raise
@@ -431,77 +415,26 @@ class MixedMembershipCommunities(Model):
             )
         return self.n_components
 
-    def _with_number(
-        self, network: Network, k: int, seed: int, n_partitions: int | None, subset: np.ndarray | None = None
-    ) -> Communities:
-        """Return k communities; if the nodes are a `subset` of a larger graph, with the partitions of that graph."""
-        average = average_over_partitions(network, k, seed, self._options, n_partitions, subset)
-        fitted = self._fitted(network, average, self.max_iter)
-        memberships = fitted.memberships if self.max_iter else average.memberships
-        if self.max_iter and not self.degree_corrected:
-            memberships = fitted.without_rates()
+    def _with_number(self, network: Network, k: int, seed: int) -> Communities:
+        """Return k communities, the largest first."""
+        method = None if self.method is None else as_method(self.method)
+        stars = scaled_stars(network, self.degree_corrected)
+        average = average_over_partitions(stars, k, self.alpha_0, method, seed, self.n_partitions)
+        start = average.memberships
+        if not self.degree_corrected:  # shares of links follow from memberships and the rates of communities
+            start = on_simplex_rows(start * (connectivity(network, start) @ start.sum(axis=0)))
+        fitted = variational_steps(network, start, self.max_iter, self.alpha_0)
+        memberships = average.memberships
+        if self.max_iter:
+            memberships = fitted.memberships if self.degree_corrected else fitted.without_rates()
         order = np.argsort(-memberships.sum(axis=0), kind="stable")
         average = average._replace(memberships=average.memberships[:, order])
         return Communities(network, memberships[:, order], average, fitted.ordered(order))
 
-    @property
-    def _options(self) -> Options:
-        return Options(self.alpha_0, self.degree_corrected, None if self.method is None else as_method(self.method))
-
-    def _fitted(self, network: Network, average: Average, max_iter: int, tol: float = 0.0) -> LinkCounts:
-        memberships = average.memberships
-        if not self.degree_corrected:  # shares of links follow from memberships and the rates of communities
-            memberships = on_simplex_rows(memberships * (connectivity(network, memberships) @ memberships.sum(axis=0)))
-        return variational_steps(network, memberships, max_iter, self.alpha_0, tol)
-
-    def _many_steps(self, network: Network, average: Average) -> LinkCounts:
-        """Return the fit from which parameters are estimated if their bias is corrected."""
-        return self._fitted(network, average, MANY_STEPS if self.max_iter else 0, TOLERANCE)
-
-    def _estimated(self, communities: Communities, fitted: LinkCounts, places: np.ndarray) -> Parameters:
-        """Return connectivity and alpha_0 before any correction; `places` are the indices of nodes in the graph."""
-        if self.correct_bias:
-            return cross_fitted_parameters(communities.network, fitted, self.degree_corrected, places)
-        return plain_parameters(communities.network, fitted, self.degree_corrected)
-
-    def _keep_parameters(self, communities: Communities, seed: int, linked: np.ndarray, n: int) -> None:
-        """Set connectivity and alpha_0, and set or delete standard errors; `linked` are the rows of the n nodes."""
-        network, average, k = communities.network, communities.average, communities.memberships.shape[1]
-        if self.n_jackknife:
-            check_node_blocks(self.n_jackknife, linked.size, k)
-        fitted = self._many_steps(network, average) if self.correct_bias else communities.fitted
-        estimate = self._estimated(communities, fitted, np.arange(linked.size))
-        corrected = Corrected.without(estimate)
-        if self.correct_bias:
-            options, n_partitions = self._options, min(average.n_drawn, FEWEST_PARTITIONS)
-
-            def refit(drawn: Network) -> LinkCounts:
-                return self._many_steps(drawn, average_over_partitions(drawn, k, seed, options, n_partitions))
-
-            corrected = corrected_parameters(network, fitted, estimate, refit, options, seed)
-        self.connectivity_, self.alpha_0_ = corrected.parameters
-        if self.alpha_0 is not None:
-            self.alpha_0_ = float(self.alpha_0)
-        for name in ("memberships_standard_errors_", "connectivity_standard_errors_", "alpha_0_standard_error_"):
-            self.__dict__.pop(name, None)  # those of an earlier fit
-        if self.n_jackknife:
-            self._keep_errors(communities, Estimate(communities.memberships, *estimate), corrected, seed, linked, n)
-
-    def _keep_errors(
-        self, communities: Communities, whole: Estimate, corrected: Corrected, seed: int, linked: np.ndarray, n: int
-    ) -> None:
-        k = communities.memberships.shape[1]
-
-        def estimate(subset: np.ndarray) -> Estimate:
-            nodes = np.flatnonzero(subset)
-            n_partitions = communities.average.n_drawn
-            part = self._with_number(communities.network.subgraph(nodes), k, seed, n_partitions, subset)
-            fitted = self._many_steps(part.network, part.average) if self.correct_bias else part.fitted
-            return Estimate(part.memberships, *self._estimated(part, fitted, nodes))
-
-        errors = communities_jackknife(whole, estimate, self.n_jackknife)
-        of_parameters = corrected.with_errors_of(Parameters(errors.connectivity, errors.alpha_0))
-        self.memberships_standard_errors_ = np.full((n, k), np.nan)
-        self.memberships_standard_errors_[linked] = errors.memberships
-        self.connectivity_standard_errors_ = of_parameters.connectivity
-        self.alpha_0_standard_error_ = of_parameters.alpha_0 if self.alpha_0 is None else 0.0
+    def _parameters(self, communities: Communities) -> tuple[np.ndarray, float]:
+        """Return connectivity and alpha_0, with the estimated memberships in place of the true ones."""
+        fitted = communities.fitted
+        pure = fitted.without_rates()
+        sizes = fitted.counts.sum(axis=1) + fitted.prior.sum()
+        total = dirichlet_total(fitted.memberships if self.degree_corrected else pure, sizes)
+        return connectivity(communities.network, pure), total if self.alpha_0 is None else float(self.alpha_0)

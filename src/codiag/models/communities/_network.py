@@ -51,7 +51,7 @@ def as_network(graph: Any) -> Network:
 
 def _is_square(graph: Any) -> bool:
     shape: tuple[int, ...] = getattr(graph, "shape", ())
-    return len(shape) == 2 and shape[0] == shape[1] != 2
+    return len(shape) == 2 and shape[0] == shape[1] > 3  # a table of edges has two columns, or three
 
 
 def _from_matrix(matrix: Any) -> Network:
@@ -80,32 +80,34 @@ def _from_networkx(graph: Any) -> Network:
 
 
 def _from_edges(edges: Any) -> Network:
-    if isinstance(edges, Iterable) and not isinstance(edges, str | bytes | Mapping) and not hasattr(edges, "__array__"):
+    if hasattr(edges, "to_numpy"):
+        edges = edges.to_numpy()
+    elif isinstance(edges, Iterable) and not isinstance(edges, str | bytes | Mapping | np.ndarray):
         edges = list(edges)
     try:
-        pairs = edges if isinstance(edges, np.ndarray) else np.array(edges, dtype=object)
-        pairs = np.asarray(edges) if len({type(end) for end in pairs.ravel()}) == 1 else pairs
-    except ValueError as error:
-        raise ValueError(f"the graph must be pairs of linked nodes (n_edges, 2): {error}") from error
-    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        table = edges if isinstance(edges, np.ndarray) else np.array(edges, dtype=object)
+        if table.ndim != 2 or table.shape[1] not in (2, 3):
+            raise ValueError(f"got an array of shape {table.shape}")
+        weights = np.asarray(table[:, 2], dtype=np.float64) if table.shape[1] == 3 else None
+    except (TypeError, ValueError) as error:
         raise ValueError(
-            "the graph must be of networkx, a square adjacency matrix, or pairs of linked nodes (n_edges, 2); "
-            f"got an array of shape {pairs.shape}"
-        )
+            "the graph must be of networkx, a square adjacency matrix, or pairs of linked nodes (n_edges, 2), with "
+            f"weights as a third column if there are any: {error}"
+        ) from error
+    pairs = table[:, :2]
     if pairs.dtype == object or pairs.dtype.kind == "f":
-        if any(end is None or end != end for end in pairs.ravel().tolist()):
+        names = pairs.ravel().tolist()
+        if any(name is None or name != name for name in names):
             raise ValueError("the graph must have two nodes to every edge; some are missing")
-        nodes = sorted_names(pairs.ravel().tolist())
+        nodes = sorted_names(names)
         places = {node: place for place, node in enumerate(nodes.tolist())}
-        ends = np.array([places[end] for end in pairs.ravel().tolist()])
+        ends = np.array([places[name] for name in names], dtype=int)
     else:
         nodes, ends = np.unique(pairs, return_inverse=True)
-    return Network(adjacency_of(ends.reshape(-1, 2), nodes), nodes)
+    return Network(_adjacency_of(ends.reshape(-1, 2), nodes, weights), nodes)
 
 
-def adjacency_of(
-    ends: np.ndarray, nodes: np.ndarray, weights: np.ndarray | None = None, source: str = "the graph"
-) -> sparse.csr_array:
+def _adjacency_of(ends: np.ndarray, nodes: np.ndarray, weights: np.ndarray | None) -> sparse.csr_array:
     """Return the symmetric matrix of edges (n_edges, 2), of ones without weights; repeated edges count once."""
     n, is_loop = nodes.size, ends[:, 0] == ends[:, 1]
     first, second = np.sort(ends[~is_loop], axis=1).T
@@ -113,14 +115,14 @@ def adjacency_of(
     values = np.ones(edges.size)
     if weights is not None:
         if weights.min() < 0:
-            raise ValueError(f"weights of {source} must not be negative; the least is {weights.min():g}")
+            raise ValueError(f"weights of edges must not be negative; the least is {weights.min():g}")
         weights = weights[~is_loop]
         values = weights[places]
         differs = weights != values[inverse.ravel()]
         if np.any(differs):
             edge = int(np.argmax(differs))
             raise ValueError(
-                f"edges of {source} must have one weight; that of {nodes[first[edge]]} and {nodes[second[edge]]} is "
+                f"edges of the graph must have one weight; that of {nodes[first[edge]]} and {nodes[second[edge]]} is "
                 "listed with several. Add them first"
             )
     rows, columns = np.divmod(edges, n)

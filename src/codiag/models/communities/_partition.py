@@ -1,13 +1,12 @@
-r"""How many communities a network shows, and partitions into communities that do not overlap.
+r"""How many communities a network shows.
 
 The Bethe Hessian :math:`(r^2 - 1) I - r A + D`, with the mean excess degree as :math:`r^2`, has one negative eigenvalue
 for a random graph without communities, and one more for each community that any method could detect (Saade, Krzakala &
 Zdeborova 2014; Le & Levina 2015). By Sylvester's law of inertia these are the eigenvalues above 1 of
 :math:`r (D + r^2 - 1)^{-1/2} A (D + r^2 - 1)^{-1/2}`, which are the largest ones, and fast to compute.
 
-Modularity is the share of links inside communities, minus its expectation if the ends of links are joined at random:
-:math:`d_a d_b / 2m` links between communities whose nodes have :math:`d_a` and :math:`d_b` of the 2m ends. Two
-communities with more links than that between them are merged.
+If the ends of links are joined at random, there are :math:`d_a d_b / 2m` links between communities whose nodes have
+:math:`d_a` and :math:`d_b` of the 2m ends. Two communities with more links than that between them are merged.
 """
 
 from __future__ import annotations
@@ -17,12 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from codiag.models.base import Diagnostics, leading_range
 from codiag.models.communities._memberships import Average, LinkCounts
 from codiag.models.communities._network import Network
-from codiag.models.base import Diagnostics, leading_range
 
-N_PARTS = 200
-"""Parts of the nodes that are moved one after the other; all nodes of a part move at once (chosen by experience)."""
 LITTLE_AGREEMENT = 0.8
 """Agreement of partitions below which there is a warning (chosen by experience)."""
 
@@ -52,12 +49,6 @@ class Communities(NamedTuple):
         return np.argmax(self.memberships, axis=1)
 
     @property
-    def partition(self) -> np.ndarray:
-        """Communities that do not overlap, the largest first."""
-        labels = settled(self.network, self.labels)
-        return np.argsort(np.argsort(-np.bincount(labels), kind="stable"))[labels]
-
-    @property
     def n_superfluous(self) -> int:
         """Number of communities that are the strongest of no node, or are merged with another."""
         return self.memberships.shape[1] - 1 - int(merged(self.network, self.labels).max())
@@ -80,7 +71,7 @@ class Communities(NamedTuple):
         if average.agreement < LITTLE_AGREEMENT:
             messages.append(
                 f"partitions of the nodes agree little on {k} communities ({average.agreement:.2f} of 1), and other "
-                "seeds may find others; ask for fewer communities, or for more partitions"
+                "seeds may find others; ask for fewer communities, or more partitions"
             )
         if n_empty:
             messages.append(
@@ -88,11 +79,6 @@ class Communities(NamedTuple):
                 f"{'is' if n_empty == 1 else 'are'} the strongest of no node; ask for {k - n_empty}"
             )
         return tuple(UserWarning(message) for message in messages)
-
-
-def modularity(network: Network, labels: np.ndarray) -> float:
-    """Return the share of links inside communities beyond the expectation from degrees."""
-    return float(np.trace(_excess(network, labels)) / network.adjacency.sum())
 
 
 def merged(network: Network, labels: np.ndarray) -> np.ndarray:
@@ -114,18 +100,6 @@ def merged(network: Network, labels: np.ndarray) -> np.ndarray:
     return labels
 
 
-def settled(network: Network, labels: np.ndarray) -> np.ndarray:
-    """Return labels of nodes after moves and mergers that raise modularity, until none does."""
-    best = merged(network, labels)
-    height = modularity(network, best)
-    while True:
-        candidate = merged(network, _moved(network, best))
-        value = modularity(network, candidate)
-        if value <= height + 1e-12:
-            return best
-        best, height = candidate, value
-
-
 def _excess(network: Network, labels: np.ndarray) -> np.ndarray:
     """Return the number of ends of links between communities (k, k) beyond the expectation from degrees."""
     n, k = labels.size, int(labels.max()) + 1
@@ -133,25 +107,6 @@ def _excess(network: Network, labels: np.ndarray) -> np.ndarray:
     ends = (belongs.T @ network.adjacency @ belongs).toarray()
     totals = ends.sum(axis=0)
     return ends - np.outer(totals, totals) / totals.sum()
-
-
-def _moved(network: Network, labels: np.ndarray) -> np.ndarray:
-    """Return labels after every node moved once, to the community that raises modularity most."""
-    labels, degrees = labels.copy(), network.degrees
-    total, k = degrees.sum(), int(labels.max()) + 1
-    for some in np.array_split(np.arange(labels.size), min(N_PARTS, labels.size)):
-        totals = np.bincount(labels, weights=degrees, minlength=k)
-        rows = network.adjacency[some]
-        places = np.repeat(np.arange(some.size), np.diff(rows.indptr)) * k + labels[rows.indices]
-        ends = np.bincount(places, weights=rows.data, minlength=some.size * k).reshape(some.size, k)
-        current = np.arange(some.size), labels[some]
-        expected = np.outer(degrees[some], totals)
-        expected[current] -= degrees[some] ** 2  # a node has no links with itself
-        gains = ends - expected / total
-        best = np.argmax(gains, axis=1)
-        rises = gains[np.arange(some.size), best] > gains[current] + 1e-12 * total
-        labels[some] = np.where(rises, best, labels[some])
-    return labels
 
 
 def count_communities(network: Network, largest: int = 40) -> int:

@@ -19,11 +19,11 @@ from scipy.special import softmax
 from codiag._checks import UndeterminedError
 from codiag.methods import Method
 from codiag.models.base import (
-    ViewSums,
     common_order,
     leading_range,
     mixture_weights,
     start_from_views,
+    view_moments,
     weakest,
 )
 from codiag.models.crowd._em import CrowdModel, Prior, Start, as_numbers, expect, log_joint, one_coin
@@ -123,8 +123,7 @@ def _estimate_partition(
     if not strength > max(noise, 1e-9):
         return None
     try:
-        sums = ViewSums.empty(k, k, k).update((np.ones(votes.tasks.size), *views))
-        weights, means = start_from_views(sums.finish(), k, method, seed)
+        weights, means = start_from_views(view_moments(views), k, method, seed)
         confusions = _worker_confusions(votes, groups, views, means, weights / weights.sum())
     except (UndeterminedError, np.linalg.LinAlgError):
         return None

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp, softmax
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._checks import as_generator, as_number
-from codiag.models.base import Totals
-from codiag.parts import as_parts, is_matrix, listed
+from codiag.models.base import RowSums, sum_over_rows
+from codiag.models.mixtures._gaussian_moments import Location
 
 ROWS = 2048
 """Number of samples of a block in expectation maximization; its arrays fit into the cache of a processor."""
@@ -30,56 +31,42 @@ def log_densities(samples: np.ndarray, means: np.ndarray, variances: np.ndarray)
     return -0.5 * (distances + logarithms + samples.shape[1] * (np.log(2 * np.pi) + 2 * np.log(scale)))
 
 
-def em_sums(samples: np.ndarray, means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> Totals:
-    """Return the sums of an EM step: of the probabilities of Gaussians, and of samples and squares times these."""
-    k, d = means.shape
-    mass, totals, squares = np.zeros(k), np.zeros((k, d)), np.zeros(variances.shape)
-    for first in range(0, samples.shape[0], ROWS):
-        rows = samples[first : first + ROWS]
-        shares = softmax(log_densities(rows, means, variances) + np.log(weights), axis=1)
-        mass += shares.sum(axis=0)
-        totals += shares.T @ rows
-        squares += shares.T @ (np.sum(rows**2, axis=1) if variances.ndim == 1 else rows**2)
-    return Totals(mass, totals, squares)
+@dataclass(frozen=True, eq=False)
+class EMSums(RowSums):
+    """Sums of an EM step: of the probabilities of Gaussians, and of samples and squares times these."""
+
+    mass: np.ndarray  # (k,)
+    totals: np.ndarray  # (k, d)
+    squares: np.ndarray  # (k,), or (k, d) by feature
 
 
-def from_em_sums(sums: Totals, floor: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def em_sums(samples: np.ndarray, location: Location, *model: np.ndarray) -> EMSums:
+    """Return the sums of an EM step over samples, in the unit of a location; `model` are means, variances, weights."""
+    return sum_over_rows(_em_sums, location.inside(np.asarray(samples, dtype=np.float64)), *model, n_rows=ROWS)
+
+
+def _em_sums(rows: np.ndarray, means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> EMSums:
+    shares = softmax(log_densities(rows, means, variances) + np.log(weights), axis=1)
+    squares = shares.T @ (np.sum(rows**2, axis=1) if variances.ndim == 1 else rows**2)
+    return EMSums(shares.sum(axis=0), shares.T @ rows, squares)
+
+
+def from_em_sums(sums: EMSums, floor: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return means, variances and weights after one step of expectation maximization."""
-    mass, totals, squares = sums.values
-    mass = mass + 1e-10
-    means = totals / mass[:, None]
+    mass = sums.mass + 1e-10
+    means = sums.totals / mass[:, None]
     # Differences of squares are precise, since samples are centered and of unit size.
-    if squares.ndim == 1:
-        variances = (squares / mass - np.sum(means**2, axis=1)) / means.shape[1]
+    if sums.squares.ndim == 1:
+        variances = (sums.squares / mass - np.sum(means**2, axis=1)) / means.shape[1]
     else:
-        variances = squares / mass[:, None] - means**2
+        variances = sums.squares / mass[:, None] - means**2
     return means, np.maximum(variances, floor), mass / mass.sum()
 
 
-def em_sums_of_part(part: Any, center: np.ndarray, unit: float, *parameters: np.ndarray) -> Totals:
-    """Return the sums of an EM step over a part of the samples, in the unit of the moments."""
-    return em_sums((samples_of(part) - center) / unit, *parameters)
-
-
-def log_likelihood(samples: np.ndarray, means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> Totals:
+def log_likelihood(samples: np.ndarray, means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> float:
     """Return the log-likelihood of samples."""
-    return Totals(float(np.sum(logsumexp(log_densities(samples, means, variances) + np.log(weights), axis=1))))
-
-
-def log_likelihood_of_part(part: Any, *parameters: np.ndarray) -> Totals:
-    """Return the log-likelihood of a part of the samples."""
-    return log_likelihood(samples_of(part), *parameters)
-
-
-def samples_of(part: Any) -> np.ndarray:
-    """Return a part as an array of doubles; the parts of a bag are lists of arrays."""
-    return check_array(as_rows(part), dtype=np.float64, input_name="X")
-
-
-def as_rows(part: Any) -> Any:
-    """Return a part as one array, if it is a list of arrays."""
-    is_list = isinstance(part, list | tuple) and all(is_matrix(rows) for rows in part)
-    return np.concatenate(part) if is_list else part
+    joint = log_densities(np.asarray(samples, dtype=np.float64), means, variances) + np.log(weights)
+    return float(np.sum(logsumexp(joint, axis=1)))
 
 
 class GaussianScores:
@@ -98,7 +85,7 @@ class GaussianScores:
 
         Parameters
         ----------
-        X : array of shape (n, n_features), or parts of it, as in `fit`
+        X : array of shape (n, n_features)
             The samples.
 
         Returns
@@ -127,7 +114,7 @@ class GaussianScores:
 
         Parameters
         ----------
-        X : array of shape (n, n_features), or parts of it, as in `fit`
+        X : array of shape (n, n_features)
             The samples.
 
         Returns
@@ -156,7 +143,7 @@ class GaussianScores:
 
         Parameters
         ----------
-        X : array of shape (n, n_features), or parts of it, as in `fit`
+        X : array of shape (n, n_features)
             The samples.
 
         Returns
@@ -185,7 +172,7 @@ class GaussianScores:
 
         Parameters
         ----------
-        X : array of shape (n, n_features), or parts of it, as in `fit`
+        X : array of shape (n, n_features)
             The samples.
         y : ignored
             Not used; there for the interface of scikit-learn.
@@ -343,11 +330,5 @@ class GaussianScores:
 
     def _joint(self, X: Any) -> np.ndarray:  # noqa: N803
         check_is_fitted(self)
-        parts = as_parts(X, is_matrix)
-        return self._joint_of_part(X) if parts is None else np.concatenate(listed(parts, self._joint_of_part))
-
-    def _joint_of_part(self, part: Any) -> np.ndarray:
-        return self._log_joint(validate_data(self, as_rows(part), dtype=np.float64, reset=False))
-
-    def _log_joint(self, samples: np.ndarray) -> np.ndarray:
+        samples = validate_data(self, X, dtype=np.float64, reset=False)
         return log_densities(samples, self.means_, self.covariances_) + np.log(self.weights_)

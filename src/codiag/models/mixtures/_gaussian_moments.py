@@ -1,240 +1,183 @@
-"""Moments of a mixture of spherical Gaussians, from samples or from sums over parts, and the Gaussians."""
+"""Moments of a mixture of spherical Gaussians, from sums over samples, and the Gaussians."""
 
 from __future__ import annotations
 
+import zlib
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from codiag._checks import UndeterminedError
 from codiag.methods import Method
 from codiag.models.base import (
-    N_DRAWS,
-    BlockedMoments,
     Components,
     Diagnostics,
-    MomentSums,
+    Moments,
+    RowSums,
     check_second_moment,
     core_diagnostics,
     core_problem,
+    first_block,
     hidden_component,
-    random_bits,
     random_signs,
+    sum_over_rows,
     weakest_direction,
 )
-from codiag.parts import Parts
 from codiag.result import Factorization
-from codiag.tensors import CrossMomentTensor, DenseTensor, MomentTensor, SymmetricOuterTensor, Tensor, symmetrize
+from codiag.tensors import CrossMomentTensor, DenseTensor, SymmetricOuterTensor
 
 MAX_FEATURES = 256
 """Largest number of features for which a third moment is stored as an array, 128 MiB."""
-MAX_IN_CUBES = 1e100
-"""Largest absolute value of samples whose third moments are summed: cubes stay below the overflow threshold."""
-MAX_IN_SQUARES = 1e152
-"""Largest absolute value of samples in memory: squares stay below the overflow threshold."""
+LARGEST, SMALLEST = 1e152, 1e-151
+"""Bounds of samples and of their distances from the mean; squares of numbers between them are finite and positive."""
 MAX_FACTOR_STEPS = 100
 """Largest number of principal-factor iterations; a few dozen suffice if factors are well separated."""
 LEAST_VARIANCE = 1e-8
 """Least variance of a Gaussian, relative to the mean variance of the features, so that densities are finite."""
 
-Signed = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Means of random signs (draws,), of samples times signs (draws, d), and of products times signs (draws, d, d)."""
+
+class Location(NamedTuple):
+    """An origin and a unit in which sums over samples neither overflow nor cancel."""
+
+    center: np.ndarray  # (d,): the mean of the first chunk
+    unit: float  # a power of two, so that division does not round
+
+    @classmethod
+    def of(cls, samples: np.ndarray) -> Location:
+        """Return the location of a first chunk of samples."""
+        center = samples.mean(axis=0)
+        reach, largest = float(np.max(np.abs(samples - center))), float(np.max(np.abs(samples)))
+        size = reach if reach > 1e-15 * largest else largest or 1.0
+        return cls(center, float(2.0 ** np.round(np.log2(size))))
+
+    def inside(self, samples: np.ndarray) -> np.ndarray:
+        """Return samples relative to this origin, in this unit."""
+        return (samples - self.center) / self.unit
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianSums(RowSums):
+    """Sums of products of augmented samples z = (1, x), with x in the unit of a location."""
+
+    pairs: np.ndarray  # (1 + d, 1 + d): of z z^T
+    signed: np.ndarray  # (draws, 1 + d, 1 + d): of the same with random signs
+    triples: np.ndarray | float = 0.0  # (1 + d, 1 + d, 1 + d): of z (x) z (x) z, only if samples are read once
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return round(float(self.pairs[0, 0]))
+
+
+def sums_of_samples(samples: np.ndarray, location: Location, with_triples: bool = False) -> GaussianSums:
+    """Return the sums over samples (n, d)."""
+    samples = np.asarray(samples, dtype=np.float64)
+    _check_finite(samples)
+    z = _augmented(samples, location)
+    signs = random_signs(len(z), zlib.crc32(samples[:1].tobytes()))  # not the same in all chunks
+    signed = np.stack([(z.T * row) @ z for row in signs])
+    return GaussianSums(z.T @ z, signed, _cubes(z, np.ones(len(z))) if with_triples else 0.0)
+
+
+def third_sums(samples: np.ndarray, location: Location, core: np.ndarray, quiet: np.ndarray) -> np.ndarray:
+    """Return the sum of (A^T z) (x) (A^T z) (x) (A^T z) and of z times the mean square of Q^T z, for A and Q given."""
+    z = _augmented(np.asarray(samples, dtype=np.float64), location)
+    along = np.mean((z @ quiet) ** 2, axis=1)
+    return np.concatenate([_cubes(z @ core, np.ones(len(z))).ravel(), z.T @ along])
+
+
+def _augmented(samples: np.ndarray, location: Location) -> np.ndarray:
+    return np.hstack([np.ones((len(samples), 1)), location.inside(samples)])
+
+
+def _cubes(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return CrossMomentTensor(rows, rows, rows, weights=weights, symmetric=False, check=False).to_dense()
+
+
+def _check_finite(samples: np.ndarray) -> None:
+    if not np.all(np.isfinite(samples)):
+        raise ValueError("X must be finite; it contains NaN or infinite entries")
+    largest = float(np.max(np.abs(samples), initial=0.0))
+    if largest > LARGEST:
+        raise ValueError(
+            f"X must contain numbers whose squares are numbers, below {LARGEST:.0e}; the largest is {largest:.0e}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Samples (n, d) in memory, centered, in a unit in which their moments neither overflow nor underflow."""
+    """Samples (n, d), an array or a dask array, or their sums alone; and their central moments."""
 
-    given: np.ndarray
-    inside: np.ndarray  # (given - center) / unit
-    center: np.ndarray
-    unit: float  # a power of two, so that division does not round
+    location: Location
+    sums: GaussianSums
+    data: Any = None  # None if samples cannot be read again
 
     @classmethod
-    def of(cls, samples: np.ndarray) -> Samples:
-        """Center and scale samples."""
-        largest = float(np.max(np.abs(samples)))
-        if largest > MAX_IN_SQUARES:
-            raise ValueError(
-                f"X must contain numbers whose squares are numbers, below {MAX_IN_SQUARES:.0e}; the largest is "
-                f"{largest:.0e}"
-            )
-        center = samples.mean(axis=0)
-        unit = _unit(float(np.max(np.abs(samples - center))), largest, 1e-151, "variances")
-        return cls(samples, (samples - center) / unit, center, unit)
+    def of(cls, data: Any) -> Samples:
+        """Sum over samples that can be read again."""
+        first = np.asarray(first_block(data), dtype=np.float64)
+        _check_finite(first)
+        location = Location.of(first)
+        return cls(location, sum_over_rows(sums_of_samples, data, location), data)
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """The mean (d,), in the unit of the location."""
+        return self.sums.pairs[0, 1:] / self.sums.n
+
+    def shifted(self, offset: np.ndarray) -> np.ndarray:
+        """Return the matrix (1 + d, d) that maps augmented samples to samples minus their mean plus an offset."""
+        return np.vstack([offset - self.mean, np.eye(offset.size)])
 
     @cached_property
     def second(self) -> np.ndarray:
         """The covariance (d, d)."""
-        return np.asarray(self.inside.T @ self.inside / len(self.inside))
+        around = self.shifted(np.zeros_like(self.mean))
+        return around.T @ self.sums.pairs @ around / self.sums.n
 
-    @cached_property
-    def signed(self) -> Signed:
-        """Moments of samples times random signs."""
-        n, signs = len(self.inside), random_signs(len(self.inside))
-        products = np.stack([(self.inside.T * row) @ self.inside for row in signs])
-        return signs.mean(axis=1), signs @ self.inside / n, products / n
+    def second_errors(self, offset: np.ndarray) -> list[np.ndarray]:
+        """Return draws of the sampling error of the second moment around minus an offset."""
+        around = self.shifted(offset)
+        return list(around.T @ self.sums.signed @ around / self.sums.n)
 
-    def contracted(self, directions: np.ndarray) -> np.ndarray:
-        """Return the third moment (d,), contracted with the mean projector on orthonormal directions (d, m)."""
-        return np.asarray(self.inside.T @ np.mean((self.inside @ directions) ** 2, axis=1) / len(self.inside))
+    def third(self, offset: np.ndarray, basis: np.ndarray, quiet: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the third moment of shifted samples in a basis (d, k), and the central one contracted with directions.
 
-    def third(self, offset: np.ndarray) -> Tensor:
-        """Return the third moment of the samples shifted by an offset."""
-        return MomentTensor(self.inside + offset)
+        The contraction (d,) is with the mean projector on orthonormal directions (d, m).
+        """
+        around = self.shifted(np.zeros_like(self.mean))
+        core, along, k = self.shifted(offset) @ basis, around @ quiet, basis.shape[1]
+        if self.data is None:
+            cube = DenseTensor(self.sums.triples, symmetric=True)
+            inside = np.asarray(cube.compress(core, core, core).to_dense())
+            contracted = np.einsum("abc,bc->a", self.sums.triples, along @ along.T / along.shape[1])
+        else:
+            total = sum_over_rows(third_sums, self.data, self.location, core, along)
+            inside, contracted = total[: k**3].reshape(k, k, k), total[k**3 :]
+        return inside / self.sums.n, around.T @ contracted / self.sums.n
 
-
-@dataclass(frozen=True, eq=False)
-class CentralMoments:
-    """Moments of samples that are not in memory, as those of `Samples`."""
-
-    center: np.ndarray  # (d,)
-    unit: float
-    second: np.ndarray  # (d, d)
-    cube: np.ndarray  # (d, d, d)
-    signed: Signed
-
-    def located(self, given: np.ndarray) -> Samples:
-        """Return samples with this center and unit."""
-        return Samples(given, (given - self.center) / self.unit, self.center, self.unit)
-
-    def contracted(self, directions: np.ndarray) -> np.ndarray:
-        """Return the third moment (d,), contracted with the mean projector on orthonormal directions (d, m)."""
-        return np.asarray(np.einsum("abc,bc->a", self.cube, directions @ directions.T / directions.shape[1]))
-
-    def third(self, offset: np.ndarray) -> Tensor:
-        """Return the third moment of the samples shifted by an offset."""
-        moved = self.cube + 3 * symmetrize(np.einsum("ab,c->abc", self.second, offset))
-        return DenseTensor(symmetrize(moved + np.einsum("a,b,c->abc", offset, offset, offset)), symmetric=True)
-
-
-@dataclass(eq=False)
-class GaussianSums(MomentSums):
-    """Sums of products of samples around their mean, up to the third order, and the same with random signs.
-
-    Around the mean, since moments around a distant origin are differences of large numbers. Merging moves both sums to
-    the common mean.
-    """
-
-    own: ClassVar[frozenset[str]] = frozenset({"start"})
-
-    n: int
-    mean: np.ndarray  # (d,)
-    second: np.ndarray  # (d, d)
-    third: np.ndarray  # (d, d, d)
-    low: np.ndarray  # (d,): the minimum of every feature
-    high: np.ndarray  # (d,): the maximum
-    signed: np.ndarray  # (draws,): sums of random signs, and of what they multiply
-    signed_first: np.ndarray
-    signed_second: np.ndarray
-    start: int = 0  # the number of the first sample, by which signs are drawn
-
-    @classmethod
-    def empty(cls, d: int, start: int = 0) -> Self:
-        """Return sums over no samples."""
-        if d > MAX_FEATURES:
-            raise ValueError(
-                f"X must have at most {MAX_FEATURES} features if it comes in parts or n_jackknife is positive, since "
-                f"its third moment is stored; got {d}. Fit one array with n_jackknife=0, or reduce the features before"
+    def check(self) -> None:
+        """Raise if samples do not differ, or differ by numbers whose squares underflow."""
+        reach = float(np.sqrt(np.max(np.diag(self.second)))) * self.location.unit
+        largest = float(np.max(np.abs(self.location.center + self.location.unit * self.mean)))
+        if reach <= 1e-15 * largest or not np.any(self.second):
+            raise UndeterminedError(
+                "X must contain samples that differ; all of them are the same, and a Gaussian around them has no width"
             )
-        none = np.zeros(d)
-        bounds = np.full(d, np.inf), np.full(d, -np.inf)
-        signed = np.zeros(N_DRAWS), np.zeros((N_DRAWS, d)), np.zeros((N_DRAWS, d, d))
-        return cls(0, none, np.zeros((d, d)), np.zeros((d, d, d)), *bounds, *signed, start=start)
-
-    @property
-    def size(self) -> int:
-        return self.n
-
-    def of(self, part: np.ndarray) -> Self:
-        """Return the sums over samples (n, d) alone, numbered after those summed so far."""
-        n, d = part.shape
-        if n == 0:
-            return self.empty(d, self.start + self.n)
-        largest = float(np.max(np.abs(part)))
-        if largest > MAX_IN_CUBES:
+        if reach < SMALLEST:
             raise ValueError(
-                f"X must contain numbers whose cubes are finite, below {MAX_IN_CUBES:.0e}; the largest is {largest:.0e}"
+                f"X must contain samples whose variances are numbers; they are {reach:.0e} from their mean. Divide X "
+                "by that"
             )
-        center = part.mean(axis=0)
-        inside = part - center
-        signs = 2.0 * random_bits((self.start + self.n) * N_DRAWS, n * N_DRAWS).reshape(n, N_DRAWS).T - 1
-        third = CrossMomentTensor(inside, inside, inside, weights=np.ones(n), symmetric=False, check=False).to_dense()
-        return type(self)(
-            n=n,
-            mean=center,
-            second=inside.T @ inside,
-            third=third,
-            low=part.min(axis=0),
-            high=part.max(axis=0),
-            signed=signs.sum(axis=1),
-            signed_first=signs @ inside,
-            signed_second=np.stack([(inside.T * row) @ inside for row in signs]),
-        )
-
-    def merge(self, other: Self) -> Self:
-        """Add other sums to these, moved to the common mean, and return these."""
-        if type(other) is not type(self) or other.mean.size != self.mean.size:
-            raise ValueError("X must have parts with the same number of features, to be merged; these differ")
-        n, gap = self.n + other.n, other.mean - self.mean
-        if other.n == 0 or self.n == 0:
-            gap = np.zeros_like(gap)
-        share = other.n / max(n, 1)
-        cross = (1 - share) * other.second - share * self.second
-        lower = self.n * share
-        self.third = (
-            self.third
-            + other.third
-            + 3 * symmetrize(np.einsum("ab,c->abc", cross, gap))
-            + lower * (1 - 2 * share) * np.einsum("a,b,c->abc", gap, gap, gap)
-        )
-        self.second = self.second + other.second + lower * np.outer(gap, gap)
-        mine = signed_around(self.signed, self.signed_first, self.signed_second, share * gap)
-        theirs = signed_around(other.signed, other.signed_first, other.signed_second, (share - 1) * gap)
-        self.signed, self.signed_first, self.signed_second = (a + b for a, b in zip(mine, theirs, strict=True))
-        self.mean = self.mean + share * gap if self.n else other.mean
-        self.low, self.high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
-        self.n = n
-        return self
-
-    def finish(self) -> CentralMoments:
-        """Return the moments of all samples."""
-        largest = float(np.max(np.abs([self.low, self.high])))
-        reach = float(np.max([self.high - self.mean, self.mean - self.low]))
-        unit = _unit(reach, largest, 1 / MAX_IN_CUBES, "third moments")
-        sums = self.second, self.third, self.signed, self.signed_first, self.signed_second
-        second, third, *signed = (a / self.n / unit**p for a, p in zip(sums, (2, 3, 0, 1, 2), strict=True))
-        return CentralMoments(self.mean, unit, second, third, (signed[0], signed[1], signed[2]))
-
-
-def _unit(reach: float, largest: float, least: float, what: str) -> float:
-    """Return the power of two nearest to the largest distance from the mean, `reach`; raise if that is too small."""
-    if reach <= 1e-15 * largest:
-        raise UndeterminedError(
-            "X must contain samples that differ; all of them are the same, and a Gaussian around them has no width"
-        )
-    if reach < least:
-        raise ValueError(
-            f"X must contain samples whose {what} are numbers; they reach {reach:.0e} from their mean. Divide X by that"
-        )
-    return float(2.0 ** np.round(np.log2(reach)))
-
-
-def signed_around(number: np.ndarray, first: np.ndarray, second: np.ndarray, moved: np.ndarray) -> Signed:
-    """Return sums with random signs around an origin that has moved by `moved`."""
-    ends = np.einsum("sa,b->sab", first, moved)
-    square = np.einsum("s,a,b->sab", number, moved, moved)
-    return number, first - np.outer(number, moved), second - ends - np.swapaxes(ends, 1, 2) + square
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Gaussians(Components):
     """Means (k, d), weights (k,), and variances (k,), or (k, d) by feature."""
 
-    unbounded: ClassVar[frozenset[str]] = frozenset({"means", "covariances"})
     key: ClassVar[str] = "means"
 
     means: np.ndarray
@@ -242,15 +185,12 @@ class Gaussians(Components):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LocatedMoments(BlockedMoments):
-    """Moments around a center, in a unit, and the data if it can be read again."""
+class LocatedMoments(Moments):
+    """Moments in the unit of a location, and the samples."""
 
-    center: np.ndarray
-    unit: float
+    samples: Samples
     floor: float  # least variance, in squares of the unit
     by_feature: bool = False  # whether they are freed of one variance per feature
-    samples: Samples | None = None
-    parts: Parts | None = None
 
     @abstractmethod
     def parameters(self, fit: Any) -> Gaussians:
@@ -320,19 +260,18 @@ class Quiet(NamedTuple):
     offset: np.ndarray  # (d,): along it, added to samples to make the means linearly independent
 
     @classmethod
-    def of(cls, values: np.ndarray, vectors: np.ndarray, k: int, near: np.ndarray | None = None) -> Quiet:
+    def of(cls, values: np.ndarray, vectors: np.ndarray, k: int) -> Quiet:
         """Return them from eigenvalues, smallest first, and eigenvectors of the covariance.
 
-        The direction `alike` is that of the smallest eigenvalue, or the one nearest to `near`: eigenvalues are nearly
-        equal there, so that eigenvectors of a few other samples may differ by any angle.
+        The direction `alike` is the projection of the axis that is nearest to them. Single eigenvectors are arbitrary,
+        since their eigenvalues are nearly equal.
         """
         n_quiet = values.size - k + 1
         variance = float(np.mean(np.maximum(values[:n_quiet], 0)))
         directions = vectors[:, :n_quiet]
-        alike = directions[:, 0]
-        if near is not None:
-            alike = directions @ (directions.T @ near)
-            alike = alike / np.linalg.norm(alike)
+        axis = int(np.argmax(np.sum(directions**2, axis=1)))
+        alike = directions @ directions[axis]
+        alike = alike / np.linalg.norm(alike)
         return cls(LEAST_VARIANCE * float(np.mean(values)), directions, variance, alike, np.sqrt(values[-1]) * alike)
 
 
@@ -376,26 +315,26 @@ def unique_variances(covariance: np.ndarray, rank: int) -> np.ndarray:
 
 
 def gaussian_moments(
-    data: Samples | CentralMoments, k: int, method: Method, *, by_feature: bool = False, near: np.ndarray | None = None
+    samples: Samples, k: int, method: Method, *, by_feature: bool = False
 ) -> OneGaussian | GaussianMoments:
-    """Return the moments for k Gaussians, with samples shifted in the direction nearest to `near`, if that is given."""
-    located: dict[str, Any] = {"center": data.center, "unit": data.unit}
-    located["samples"] = data if isinstance(data, Samples) else None
+    """Return the moments for k Gaussians."""
+    samples.check()
     if k == 1:
-        values = np.linalg.eigvalsh(data.second)
-        return OneGaussian(problem=None, values=values[::-1], floor=LEAST_VARIANCE * float(np.mean(values)), **located)
-    widths = Widths.of(data.second, k, by_feature=by_feature)
-    quiet = Quiet.of(widths.values, widths.vectors, k, near)
+        values = np.linalg.eigvalsh(samples.second)
+        floor = LEAST_VARIANCE * float(np.mean(values))
+        return OneGaussian(problem=None, values=values[::-1], floor=floor, samples=samples)
+    widths = Widths.of(samples.second, k, by_feature=by_feature)
+    quiet = Quiet.of(widths.values, widths.vectors, k)
     offset = quiet.offset
-    second = data.second + np.outer(offset, offset) - widths.matrix
+    second = samples.second + np.outer(offset, offset) - widths.matrix
     values, vectors = np.linalg.eigh(second)
     values, basis = values[::-1], vectors[:, ::-1][:, :k]
     check_second_moment(values, k, "n_components")
-    size, noise = weakest_direction(second, list(signed_around(*data.signed, -offset)[2]), k)
+    size, noise = weakest_direction(second, samples.second_errors(offset), k)
     hidden = hidden_component(size, noise, k)
-    shift, correction = _third_correction(data, widths, quiet)
+    core, shift = _corrected(samples, widths, quiet, basis)
     return GaussianMoments(
-        problem=core_problem(data.third(offset) - correction, basis, values, orthogonal=method.needs_orthogonal),
+        problem=core_problem(core, values, orthogonal=method.needs_orthogonal),
         complaints=hidden,
         hides_component=bool(hidden),
         by_feature=by_feature,
@@ -408,18 +347,21 @@ def gaussian_moments(
         variance=quiet.variance,
         noise=noise,
         floor=quiet.floor,
-        **located,
+        samples=samples,
     )
 
 
-def _third_correction(data: Samples | CentralMoments, widths: Widths, quiet: Quiet) -> tuple[np.ndarray, Tensor]:
-    r"""Return :math:`\sum_i \pi_i \sigma_i^2 \mu_i`, and what the covariances of the Gaussians add to the third moment.
+def _corrected(samples: Samples, widths: Widths, quiet: Quiet, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return the third moment without the covariances of the Gaussians, and :math:`\sum_i \pi_i \sigma_i^2 \mu_i`.
 
     With one variance per feature, entries of three different features need no correction, and all others are corrected
     as if the Gaussians had equal covariances.
     """
+    core, contracted = samples.third(quiet.offset, basis, quiet.directions)
     if widths.by_feature:
-        return quiet.variance * quiet.offset, SymmetricOuterTensor(widths.matrix, quiet.offset)
-    variance = np.mean(np.sum(quiet.directions * (data.second @ quiet.directions), axis=0))
-    shift = data.contracted(quiet.directions) + variance * quiet.offset
-    return shift, SymmetricOuterTensor(np.eye(shift.size), shift)
+        shift, added = quiet.variance * quiet.offset, SymmetricOuterTensor(widths.matrix, quiet.offset)
+    else:
+        variance = np.mean(np.sum(quiet.directions * (samples.second @ quiet.directions), axis=0))
+        shift = contracted + variance * quiet.offset
+        added = SymmetricOuterTensor(np.eye(shift.size), shift)
+    return core - np.asarray(added.compress(basis, basis, basis).to_dense()), shift

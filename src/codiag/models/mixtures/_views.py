@@ -13,16 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from codiag._checks import as_real_array
 from codiag.models.base import (
-    BlockedMoments,
     Components,
     CrossProblem,
     Diagnostics,
-    JackknifeModel,
     MappedProblem,
+    MomentModel,
+    Moments,
     ViewMoments,
     as_dense,
-    block_of_rows,
     hidden_component,
+    random_groups,
     random_signs,
     scaled,
     view_problem,
@@ -35,7 +35,7 @@ from codiag.tensors import CrossMomentTensor
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MixtureMoments(BlockedMoments):
+class MixtureMoments(Moments):
     """Moments of three views, each divided by a unit."""
 
     route: CrossProblem | MappedProblem
@@ -54,14 +54,13 @@ class Views(Components):
     """Means (k, d) of every view, weights (k,), and the variances (3,) of the views."""
 
     shared: ClassVar[frozenset[str]] = frozenset({"variances"})
-    unbounded: ClassVar[frozenset[str]] = frozenset({"means", "variances"})
     key: ClassVar[str] = "means"
 
     means: list[np.ndarray]
     variances: np.ndarray
 
 
-class MultiviewMixture(JackknifeModel[MixtureMoments, Views]):
+class MultiviewMixture(MomentModel[MixtureMoments, Views]):
     r"""A mixture with three views of each sample that are independent given the component.
 
     The cross moment of the views, :math:`\sum_h \pi_h A_h \otimes B_h \otimes C_h`, is factorized without symmetrizing
@@ -85,10 +84,6 @@ class MultiviewMixture(JackknifeModel[MixtureMoments, Views]):
     max_iter : int
         Number of steps of expectation maximization after the moments. They assume that the noise of every view is white
         and Gaussian; zero is the pure method of moments, which makes no assumption on the noise.
-    n_jackknife : int
-        Number of blocks of samples that are left out in turn for standard errors (jackknife), at least 2, better 20;
-        zero for no standard errors. The model is estimated as many times more, steps of expectation maximization
-        included.
     random_state : int, optional
         Seed; the estimate does not depend on it if the data determines the components.
 
@@ -100,12 +95,12 @@ class MultiviewMixture(JackknifeModel[MixtureMoments, Views]):
         Weight of each component, largest first.
     variances_ : array of shape (3,)
         The variance of the noise in every view, averaged over features; at least 1e-8 of the mean square of the view.
-    means_standard_errors_, weights_standard_errors_, variances_standard_errors_ : as the parameters
-        Only if `n_jackknife` is positive; NaN for weights that are 0 or 1 with and without each block.
     n_components_ : int
         Number of components.
     diagnostics_ : Diagnostics
-        How well the data determines the model.
+        How well the data determines the model: ``relative_error``, ``converged``, ``core_errors``,
+        ``weakest_correlation`` (the singular value of the last component in the second moment of two views),
+        ``sampling_noise`` and ``weights_sum`` (before normalization; far from one if views are not independent).
 
     See Also
     --------
@@ -125,6 +120,7 @@ class MultiviewMixture(JackknifeModel[MixtureMoments, Views]):
     """
 
     optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+    unbounded: ClassVar[frozenset[str]] = frozenset({"means_", "variances_"})
 
     def __init__(
         self,
@@ -132,17 +128,14 @@ class MultiviewMixture(JackknifeModel[MixtureMoments, Views]):
         *,
         method: Any = None,
         max_iter: int = 0,
-        n_jackknife: int = 0,
         random_state: int | None = None,
     ) -> None:
         super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
-        self.n_jackknife = n_jackknife
 
     def moments_by_number(self, data: Any) -> Callable[[int], MixtureMoments]:
         """Return a function from a number of components to moments of three views, arrays or sparse matrices (n, d)."""
         views = _as_views(data)
         smallest = sorted(view.shape[1] for view in views)[1]
-        self._check_blocks(views[0].shape[0])
         units = [_unit(view, f"X[{number}]") for number, view in enumerate(views)]
         moments_of = self._moments_of([view / unit for view, unit in zip(views, units, strict=True)], units)
 
@@ -210,13 +203,12 @@ class MultiviewMixture(JackknifeModel[MixtureMoments, Views]):
         means = [mean * unit for mean, unit in zip(components.means, moments.units, strict=True)]
         return replace(components, means=means, variances=components.variances * np.square(moments.units))
 
-    def _without_blocks(self, moments: MixtureMoments, components: Views) -> Iterator[tuple[float, MixtureMoments]]:
-        """Yield for every block its number of samples, and the moments of all other blocks, in the same units."""
-        owners = block_of_rows(moments.views[0].shape[0], self.n_jackknife)
-        for block in range(self.n_jackknife):
-            rows = np.flatnonzero(owners != block)
-            moments_of = self._moments_of([view[rows] for view in moments.views], moments.units)
-            yield float(owners.size - rows.size), moments_of(components.weights.size)
+    def _leave_groups_out(self, data: Any, n_groups: int) -> Iterator[tuple[int, list[Any]]]:
+        views = _as_views(data)
+        owners = random_groups(views[0].shape[0], n_groups)
+        for group in range(n_groups):
+            rows = np.flatnonzero(owners != group)
+            yield owners.size - rows.size, [view[rows] for view in views]
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the probability of each component for each sample, assuming white Gaussian noise.

@@ -2,6 +2,4 @@
 
 from codiag.models.sources._base import Whitening
 from codiag.models.sources._jade import JADE, projected_cumulants
-from codiag.models.sources._lagged_sums import LaggedSums
-from codiag.models.sources._nss import NSS, WindowSums
-from codiag.models.sources._sobi import SOBI
+from codiag.models.sources._sobi import SOBI, lagged_covariances

@@ -1,269 +1,60 @@
-"""Blind source separation: recordings of channels, their whitening, and the base class of the estimators."""
+"""Blind source separation: whitening, and the base class of the estimators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from codiag._arrays import adjoint, conjugate, largest_signs, squared_magnitudes
 from codiag._checks import ConvergenceWarning, UndeterminedError
 from codiag.diagonalize import Diagonalizer, check_method
 from codiag.models.base import Model
-from codiag.models.mixtures import as_rows
+from codiag.models.sources._likelihood import score_step
+from codiag.models.sources._recordings import Recordings, as_recordings, as_sources
 
-MAX_SAMPLE = 1e100
-"""Largest absolute value of samples; fourth powers are summed, and single ones must not overflow."""
-MAX_PIECE = 2**13
-"""Largest number of samples that are transformed together; correlations across the ends of pieces are left out."""
 UNRESOLVED = 0.3
 """Standard error of the share of one source in another above which the two are reported in `unresolved_`, as in
 `codiag.Diagonalization.unresolved`."""
+N_REFITS = 5
+"""Number of likelihood steps in which scores are fitted again; they are fixed afterwards, so that steps converge."""
+TOLERANCE = 1e-11
+"""Largest entry of a likelihood step at which the iteration ends."""
 ROUNDING = 1e-13
 """Standard deviation of a channel, relative to the largest, up to which it is rounding noise."""
-FORMS = "(n_samples, n_channels), (n_epochs, n_channels, n_times), a list of arrays of the former shape, or of MNE"
-"""Accepted forms of recordings, for error messages."""
-CHECKS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
-"""How arrays are checked by scikit-learn."""
-GAPS = "Leave these samples out, and give the stretches between them as a list of recordings"
-"""Advice for missing samples, for error messages."""
 
 
-@dataclass(frozen=True, eq=False)
-class Recordings:
-    """Recordings of the same channels, (n_samples, n_channels) each, and the form in which they were given."""
+class Errors(NamedTuple):
+    """How well sources are separated."""
 
-    arrays: list[np.ndarray]
-    form: str  # "array", "list" or "epochs"
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples of all recordings."""
-        return sum(array.shape[0] for array in self.arrays)
-
-    def mapped(self, function: Callable[[np.ndarray], np.ndarray]) -> Any:
-        """Return the results of a function of samples, in the form of the recordings."""
-        results = [function(array) for array in self.arrays]
-        if self.form == "array":
-            return results[0]
-        return results if self.form == "list" else np.stack([array.T for array in results])
-
-    def pieces(self) -> Iterator[np.ndarray]:
-        """Yield the recordings in pieces of nearly equal lengths, short enough for a transform in the cache."""
-        for array in self.arrays:
-            yield from np.array_split(array, -(-array.shape[0] // MAX_PIECE))
-
-    def leading(self, n_samples: int) -> Recordings:
-        """Return the first `n_samples` samples of all recordings together, or all if there are fewer."""
-        ends = np.cumsum([0] + [len(array) for array in self.arrays])
-        first = [array[: n_samples - end] for array, end in zip(self.arrays, ends, strict=False) if end < n_samples]
-        return Recordings(first, "list")
-
-    def centered(self) -> tuple[np.ndarray, Recordings]:
-        """Return the mean over all samples, and the recordings without it."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = np.sum([array.mean(axis=0) * (len(array) / self.n_samples) for array in self.arrays], axis=0)
-            largest = max(float(np.max(np.abs(array - mean))) for array in self.arrays)
-        _check_size(largest)
-        if largest < 1e-60:
-            raise UndeterminedError(
-                f"X must contain samples that differ; the largest distance from their mean is {largest:.0e}"
-            )
-        return mean, Recordings([array - mean for array in self.arrays], self.form)
-
-
-def from_mne(raw: Any) -> Any:
-    """Return the samples of objects of MNE: of continuous ones, (n_samples, n_channels), and of epochs, as they are.
-
-    Whatever has a method `get_data` counts, such as Raw, Epochs and Evoked; other data is returned unchanged.
-    """
-    read = getattr(raw, "get_data", None)
-    if not callable(read) or hasattr(raw, "__array__"):
-        return raw
-    data = np.asarray(read())
-    return data.T if data.ndim == 2 else data
-
-
-def check_orientation(data: Any) -> None:
-    """Raise before anything is computed if recordings have more channels than samples."""
-    arrays = data if isinstance(data, list | tuple) else [data]
-    shapes = [tuple(getattr(array, "shape", ())) for array in arrays]
-    if not shapes or any(len(shape) != len(shapes[0]) for shape in shapes) or len(shapes[0]) not in (2, 3):
-        return  # not recordings, or parts of unknown sizes: what follows says so
-    n_channels = shapes[0][1]
-    n_samples = sum(shape[0] if len(shape) == 2 else shape[0] * shape[2] for shape in shapes)
-    if isinstance(n_samples, int | np.integer) and 1 < n_samples < n_channels:
-        raise UndeterminedError(rank_advice(int(n_samples), n_channels))
-
-
-def as_recordings(estimator: Any, raw: Any, *, first: bool, least: int = 2) -> Recordings:
-    """Return recordings in double precision; `first` if they set the number of channels of the estimator.
-
-    An array of shape (n_samples, n_channels) is one recording, an array of shape (n_epochs, n_channels, n_times) holds
-    one recording per epoch, and a list of arrays of two axes holds recordings of any lengths.
-    """
-    raw = from_mne(raw)
-    form = _form_of(estimator, raw)
-    if form == "array":
-        return Recordings([as_samples(estimator, raw, first, least)], "array")
-    if form == "list":
-        arrays = [as_samples(estimator, array, first and not number, 1) for number, array in enumerate(raw)]
-    else:
-        cube = _in_double(partial(check_array, allow_nd=True, **CHECKS, input_name="X"), raw, estimator.takes_complex)
-        if 0 in cube.shape:
-            raise ValueError(f"X must contain epochs, channels and times, at least one each; got shape {cube.shape}")
-        arrays = [as_samples(estimator, epoch.T, first and not number, 1) for number, epoch in enumerate(cube)]
-    recordings = Recordings(arrays, form)
-    if recordings.n_samples < least:
-        raise ValueError(f"X must contain at least {least} samples in all recordings; got {recordings.n_samples}")
-    return recordings
-
-
-def _form_of(estimator: Any, raw: Any) -> str:
-    """Return the form of recordings."""
-    if isinstance(raw, Iterator) or (callable(raw) and not hasattr(raw, "__array__")):
-        raise TypeError(
-            f"X must be in memory for {type(estimator).__name__}, {FORMS}, since samples are read more than once; got "
-            f"{type(raw).__name__}. Concatenate the parts"
-        )
-    _check_mask(raw)
-    if raw is None or (isinstance(raw, str | bytes | Mapping | set) and not hasattr(raw, "ndim")):
-        raise TypeError(f"X must be {FORMS}; got {type(raw).__name__}")
-    if isinstance(raw, list | tuple):
-        axes = [_n_axes(item) for item in raw]
-        if axes and all(getattr(item, "ndim", 0) == 2 for item in raw):
-            return "list"
-        if max(axes, default=0) > 1:
-            raise ValueError(f"X must be {FORMS}; got a list whose first items have {axes[:3]} axes")
-        return "array"
-    n_axes = getattr(raw, "ndim", 2)
-    if n_axes > 3:
-        raise ValueError(f"X must be {FORMS}; got an array of {n_axes} axes")
-    return "epochs" if n_axes == 3 else "array"
-
-
-def _n_axes(item: Any) -> int:
-    """Return the number of axes of an array, or the depth of nested lists along their first items."""
-    if isinstance(item, list | tuple):
-        return 1 + (_n_axes(item[0]) if item else 0)
-    return int(getattr(item, "ndim", 0))
-
-
-def _check_mask(raw: Any) -> None:
-    n_masked = int(np.sum(np.ma.getmaskarray(raw))) if np.ma.isMaskedArray(raw) else 0
-    if n_masked:
-        raise ValueError(f"X must contain all samples; {n_masked} entries are masked. {GAPS}")
-
-
-def _check_size(largest: float) -> None:
-    if not largest < MAX_SAMPLE:
-        raise ValueError(f"X must contain numbers whose fourth powers are numbers; some are {largest:.0e}. Divide it")
-
-
-def rank_advice(n_samples: int, n_channels: int) -> str:
-    """Return advice to transpose if there are no more samples than channels, else an empty string."""
-    if n_samples > n_channels:
-        return ""
-    return (
-        f"X has {n_samples} samples of {n_channels} channels, and covariances of so few are singular. If its rows are "
-        "channels, transpose it: rows are samples, (n_samples, n_channels), and epochs (n_epochs, n_channels, n_times)"
-    )
-
-
-def samples_of_part(part: Any, *, allow_complex: bool = False) -> np.ndarray:
-    """Return the samples of a part of a stream, (n_samples, n_channels); the parts of a bag are lists of arrays."""
-    for array in part if isinstance(part, list | tuple) else [part]:
-        _check_mask(array)
-    samples = _in_double(partial(check_array, **CHECKS, input_name="X"), as_rows(part), allow_complex)
-    return summable(_finite(samples))
-
-
-def summable(samples: np.ndarray) -> np.ndarray:
-    """Return samples; raise if their fourth powers overflow."""
-    _check_size(float(np.max(np.abs(samples))))
-    return samples
-
-
-def as_samples(estimator: Any, raw: Any, first: bool, least: int) -> np.ndarray:
-    """Return samples of one recording, (n_samples, n_channels)."""
-    _check_mask(raw)
-    check = partial(validate_data, estimator, reset=first, ensure_min_samples=least, **CHECKS)
-    return _finite(_in_double(lambda array: check(X=array), raw, estimator.takes_complex))
-
-
-def _in_double(check: Callable[[Any], np.ndarray], raw: Any, allow_complex: bool) -> np.ndarray:
-    """Return an array that was checked, in double precision; checks are for real arrays, and refuse complex ones."""
-    if not _is_complex(raw):
-        return check(raw)
-    if not allow_complex:
-        raise ValueError("Complex data not supported: X must be real. codiag.models.SOBI takes complex recordings")
-    try:
-        entries = np.asarray(raw)
-    except ValueError as error:
-        raise ValueError("X must have as many channels in every sample; its rows have different lengths") from error
-    return check(entries.real) + 1j * check(entries.imag)
-
-
-def _is_complex(raw: Any) -> bool:
-    """Return whether an array, or the first row of nested lists, has complex numbers."""
-    if isinstance(raw, list | tuple):
-        return any(isinstance(number, complex) for number in (raw[0] if raw and _n_axes(raw) == 2 else raw))
-    known = getattr(getattr(raw, "dtype", None), "kind", None)
-    return (np.asarray(raw).dtype.kind if known is None else known) == "c"
-
-
-def _finite(samples: np.ndarray) -> np.ndarray:
-    """Return samples; raise if some are not finite."""
-    finite = np.isfinite(samples)
-    if not finite.all():
-        sample, channel = np.argwhere(~finite)[0]
-        kind = "NaN" if np.any(np.isnan(samples)) else "infinity"
-        raise ValueError(
-            f"X must contain finite numbers. Input X contains {kind}: {np.sum(~finite)} of {samples.size} entries, the "
-            f"first in sample {sample}, channel {channel}. {GAPS}"
-        )
-    return samples
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Separation:
-    """A separation of whitened recordings, with its standard errors."""
-
-    unmixing: np.ndarray  # (k, k): sources are its product with whitened samples
-    converged: bool
-    n_steps: int
     variances: np.ndarray  # (k, k): of the share of source i in column j of the mixing, in units of their columns
     resolved: np.ndarray  # (k, k): share of the gap between two sources that sampling noise does not explain
-    attributes: dict[str, np.ndarray] = field(default_factory=dict)  # further learned attributes, one row per source
-
-    @property
-    def pair_variances(self) -> np.ndarray:
-        """The sums of the variances of the shares of two sources in each other, (k, k), zero on the diagonal."""
-        shares = self.variances - np.diag(np.diag(self.variances))
-        return shares + shares.T
 
 
-@dataclass(frozen=True, eq=False)
-class Whitening:
+class Whitening(NamedTuple):
     """Principal components of unit variance."""
 
     mean: np.ndarray  # (d,)
     rows: np.ndarray  # (k, d): whitened samples are their product with centered ones
     columns: np.ndarray  # (d, k): their pseudo-inverse
-    n: int  # samples they are of
 
     @classmethod
-    def of(cls, mean: np.ndarray, covariance: np.ndarray, k: int | None, n: int) -> Whitening:
+    def of(cls, recordings: Recordings, k: int | None) -> Whitening:
         """Return the k leading principal components, by default as many as there are independent channels.
 
         By default channels are first divided by their standard deviations: their units may differ by large factors, as
         those of electric and magnetic sensors do, and all components together span the same space in any unit.
         """
+        n = recordings.n_samples
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = np.asarray(sum(array.sum(axis=0) for array in recordings.arrays)) / n
+            centered = [array - mean for array in recordings.arrays]
+            covariance = np.asarray(sum(array.T @ conjugate(array) for array in centered)) / n
+        if not np.all(np.isfinite(covariance)):
+            raise ValueError("X must contain numbers whose squares are finite; some are too large. Divide it")
         sizes = np.sqrt(np.maximum(np.diag(covariance).real, 0))
         varying = sizes > np.maximum(ROUNDING * np.max(sizes), 64 * np.finfo(float).eps * np.abs(mean))
         if not np.any(varying):
@@ -273,24 +64,19 @@ class Whitening:
         units = np.where(varying, sizes, 1) if k is None else np.full(sizes.size, np.max(sizes))
         values, vectors = np.linalg.eigh(np.where(np.outer(varying, varying), covariance, 0) / np.outer(units, units))
         values, vectors = values[::-1], vectors[:, ::-1]
-        rank = int(np.sum(values > values[0] * 10 * max(n, values.size) * np.finfo(float).eps))
+        rank = int(np.sum(values > values[0] * 10 * n * np.finfo(float).eps))
         if k is not None and k > rank:
-            limit = "channels" if rank == values.size else "independent channels, which recordings have"
-            raise UndeterminedError(f"n_components must be at most {rank}, the number of {limit}; got {k}")
+            raise UndeterminedError(f"n_components must be at most {rank}, the number of independent channels; got {k}")
         k = rank if k is None else k
         vectors, roots = vectors[:, :k], np.sqrt(values[:k])
         vectors = vectors * conjugate(largest_signs(vectors))
-        return cls(mean, adjoint(vectors / roots) / units, (vectors * roots) * units[:, None], n)
-
-    def of_products(self, products: np.ndarray) -> np.ndarray:
-        """Return Hermitian products of channels, (n, d, d), as products of components, (n, k, k), exactly Hermitian."""
-        inside = self.rows @ products @ adjoint(self.rows)
-        return np.asarray(inside + adjoint(inside)) / 2
+        return cls(mean, adjoint(vectors / roots) / units, (vectors * roots) * units[:, None])
 
 
 class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Base of estimators of sources that are mixed linearly by an unknown matrix."""
 
+    integers: ClassVar[Mapping[str, int]] = {"n_components": 1, "max_iter": 0}
     optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
     takes_complex: ClassVar[bool] = False
 
@@ -324,56 +110,82 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         ()
         """
         self.check_parameters()
-        data = from_mne(data)
-        check_orientation(data)
         recordings = as_recordings(self, data, first=True)
-        mean, centered = recordings.centered()
-        covariance = sum(array.T @ conjugate(array) for array in centered.arrays) / centered.n_samples
-        whitening = Whitening.of(mean, covariance, self.n_components, centered.n_samples)
-        whitened = Recordings([array @ whitening.rows.T for array in centered.arrays], centered.form)
-        return self._keep(self._separated(whitened), whitening)
+        recordings.check_number()
+        whitening = Whitening.of(recordings, self.n_components)
+        whitened = recordings.mapped(lambda samples: (samples - whitening.mean) @ whitening.rows.T)
+        statistics = self._statistics(whitened)
+        rotation, n_sweeps, found = self._rotated(statistics) if whitening.rows.shape[0] > 1 else (np.eye(1), 0, True)
+        unmixing, n_steps, settled = self._likelihood_steps(statistics, rotation)
+        unmixing, statistics = self._of_sources(statistics, unmixing)
+        errors = self._errors(whitened.mapped(lambda samples: samples @ unmixing.T), statistics)
+        self._keep(unmixing, whitening, errors)
+        self.converged_, self.n_iter_ = found and settled, n_sweeps + n_steps
+        if self.converged_:
+            return ()
+        return (
+            ConvergenceWarning(
+                f"{type(self).__name__} did not converge in {self.n_iter_} steps; the last is kept. Pairs of sources "
+                "in unresolved_ are not told apart by the data"
+            ),
+        )
 
     def check_parameters(self) -> None:
         """Raise unless parameters are valid."""
         super().check_parameters()
-        if self.diagonalizer is not None and not check_method(self.diagonalizer).symmetric:
-            raise ValueError(
-                "diagonalizer must be one for symmetric matrices, like OrthogonalNewton() or UWEDGE(); got "
-                f"{self.diagonalizer!r}"
-            )
+        if self.diagonalizer is not None and not check_method(self.diagonalizer).orthogonal:
+            raise ValueError(f"diagonalizer must be an orthogonal one, like Jacobi(); got {self.diagonalizer!r}")
 
-    def _separated(self, whitened: Recordings) -> Separation:
-        """Return the separation of recordings of uncorrelated channels with unit variance."""
-        raise NotImplementedError(f"{type(self).__name__} must implement _separated(whitened)")
+    def _statistics(self, whitened: Recordings) -> Any:
+        """Return what the separation is computed from."""
+        raise NotImplementedError(f"{type(self).__name__} must implement _statistics(whitened)")
 
-    def _keep(self, separation: Separation, whitening: Whitening) -> tuple[Warning, ...]:
-        """Set learned attributes, sources sorted by the variance they explain, and return the warnings."""
-        mixing = whitening.columns @ np.linalg.inv(separation.unmixing)
+    def _rotated(self, statistics: Any) -> tuple[np.ndarray, int, bool]:
+        """Return a rotation by joint diagonalization, the number of its steps, and whether it converged."""
+        raise NotImplementedError(f"{type(self).__name__} must implement _rotated(statistics)")
+
+    def _of_sources(self, statistics: Any, unmixing: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Return the unmixing scaled so that sources have unit variance, and the statistics of these sources."""
+        raise NotImplementedError(f"{type(self).__name__} must implement _of_sources(statistics, unmixing)")
+
+    def _scores(self, sources: Any) -> np.ndarray:
+        """Return coefficients of the scores of sources, given the statistics of these."""
+        raise NotImplementedError(f"{type(self).__name__} must implement _scores(sources)")
+
+    def _correlated(self, sources: Any, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return correlations of scores with sources, and their derivatives with respect to the mixing, (k, k) each."""
+        raise NotImplementedError(f"{type(self).__name__} must implement _correlated(sources, scores)")
+
+    def _errors(self, recordings: Recordings, sources: Any) -> Errors:
+        """Return how well sources are separated, given their recordings and statistics."""
+        raise NotImplementedError(f"{type(self).__name__} must implement _errors(recordings, sources)")
+
+    def _likelihood_steps(self, statistics: Any, unmixing: np.ndarray) -> tuple[np.ndarray, int, bool]:
+        """Return the unmixing after likelihood steps, their number, and whether they converged."""
+        scores = np.empty(0)
+        for step in range(self.max_iter):
+            unmixing, sources = self._of_sources(statistics, unmixing)
+            scores = self._scores(sources) if step < N_REFITS else scores
+            shares = score_step(*self._correlated(sources, scores))
+            unmixing = np.linalg.solve(np.eye(shares.shape[0]) + shares, unmixing)
+            if np.max(np.abs(shares)) < TOLERANCE:
+                return unmixing, step + 1, True
+        return unmixing, self.max_iter, self.max_iter == 0
+
+    def _keep(self, unmixing: np.ndarray, whitening: Whitening, errors: Errors) -> None:
+        """Set learned attributes, sources sorted by the variance they explain."""
+        mixing = whitening.columns @ np.linalg.inv(unmixing)
         strength = np.sum(squared_magnitudes(mixing), axis=0)
         order = np.argsort(-strength, kind="stable")
         signs = largest_signs(mixing[:, order])
-        variances = separation.variances[np.ix_(order, order)]
+        variances = errors.variances[np.ix_(order, order)]
         self.mean_, self.whitening_ = whitening.mean, whitening.rows
         self.mixing_ = mixing[:, order] * conjugate(signs)
-        self.components_ = (separation.unmixing @ whitening.rows)[order] * signs[:, None]
+        self.components_ = (unmixing @ whitening.rows)[order] * signs[:, None]
         self.explained_variance_ = strength[order]
         self.n_components_ = order.size
         self.mixing_standard_errors_ = np.sqrt(squared_magnitudes(self.mixing_) @ variances)
-        self.unresolved_ = _unresolved(variances, separation.resolved[np.ix_(order, order)])
-        self.converged_, self.n_iter_ = separation.converged, separation.n_steps
-        for name, values in separation.attributes.items():
-            setattr(self, name, values[order])
-        advice = rank_advice(whitening.n, whitening.mean.size)
-        complaints: tuple[Warning, ...] = (UserWarning(advice),) if advice else ()
-        if separation.converged:
-            return complaints
-        text = f"{type(self).__name__} did not converge in {separation.n_steps} steps; the best iterate is kept"
-        text += self._reason_not_converged(whitening.n)
-        return (*complaints, ConvergenceWarning(text))
-
-    def _reason_not_converged(self, n_samples: int) -> str:
-        """Return what learned attributes say about the reason, as a further sentence, or nothing."""
-        return ""
+        self.unresolved_ = _unresolved(variances, errors.resolved[np.ix_(order, order)])
 
     def transform(self, X: Any) -> Any:  # noqa: N803
         """Return the sources of recordings; those of the recordings of `fit` have unit variance.
@@ -403,7 +215,7 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         """
         check_is_fitted(self)
         recordings = as_recordings(self, X, first=False, least=1)
-        return recordings.mapped(lambda samples: (samples - self.mean_) @ self.components_.T)
+        return recordings.mapped(lambda samples: (samples - self.mean_) @ self.components_.T).in_form()
 
     def inverse_transform(self, X: Any) -> Any:  # noqa: N803
         """Return the recordings that are mixtures of given sources.
@@ -436,9 +248,7 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         check_is_fitted(self)
         if isinstance(X, list | tuple) and X and all(getattr(array, "ndim", 0) == 2 for array in X):
             return [self.inverse_transform(array) for array in X]
-        sources = _in_double(
-            partial(check_array, allow_nd=True, dtype=np.float64, input_name="X"), X, self.takes_complex
-        )
+        sources = as_sources(X)
         axis = 1 if sources.ndim == 2 else -2
         if sources.ndim not in (2, 3) or sources.shape[axis] != self.n_components_:
             raise ValueError(

@@ -10,16 +10,16 @@ import numpy as np
 from codiag._arrays import blocks
 from codiag.diagonalize import Diagonalizer, Jacobi, OrthogonalNewton
 from codiag.models.base import as_seed
-from codiag.models.sources._base import BlindSources, Recordings, Separation
+from codiag.models.sources._base import TOLERANCE, BlindSources, Errors
 from codiag.models.sources._likelihood import (
     Coefficients,
-    Segment,
+    Transforms,
     scale_variances,
     score_coefficients,
-    score_step,
     share_variances,
     transformed,
 )
+from codiag.models.sources._recordings import Recordings
 
 N_FUNCTIONS = 5
 """Number of functions in whose span scores are fitted."""
@@ -28,18 +28,8 @@ ENTRIES_PER_SAMPLE = 64 * N_FUNCTIONS
 cache."""
 RIDGE = 1e-2
 """Added to the correlation matrix of the functions, which is singular for a source with two values."""
-ROTATION_TOLERANCE = 1e-11
-"""Change of the rotation at which its iteration ends."""
 MAX_ROUNDS = 25
 """Largest number of rounds of directions and joint diagonalization; a handful suffices if kurtosis is clear."""
-N_DEVIATIONS = 3
-"""Standard errors of the kurtosis of Gaussian samples within which a source looks Gaussian."""
-N_REFITS = 5
-"""Number of likelihood steps in which scores are fitted again; they are fixed afterwards, so that steps converge."""
-TOLERANCE = 1e-11
-"""Largest entry of a step, of cumulants or of the likelihood, at which the iteration ends."""
-ROUGH_TOLERANCE = 1e-6
-"""The same for cumulants if likelihood steps follow, which converge to the same point from nearby starts."""
 
 
 class Basis(NamedTuple):
@@ -104,12 +94,7 @@ def projected_cumulants(samples: np.ndarray, directions: np.ndarray) -> np.ndarr
 
 
 def plug_in_rotation(
-    samples: np.ndarray,
-    start: np.ndarray,
-    diagonalizer: Diagonalizer,
-    max_rounds: int,
-    seed: int | None,
-    tol: float = ROTATION_TOLERANCE,
+    samples: np.ndarray, start: np.ndarray, diagonalizer: Diagonalizer, seed: int | None
 ) -> tuple[np.ndarray, int, bool]:
     """Return the rotation that diagonalizes cumulants along its own rows, the number of rounds, and if it converged.
 
@@ -118,12 +103,12 @@ def plug_in_rotation(
     """
     rotation = diagonalizer(projected_cumulants(samples, start), seed=seed).inverse
     unit = np.eye(rotation.shape[0])
-    for count in range(2, max_rounds + 1):
-        change = Jacobi(tol=tol, max_sweeps=4)(projected_cumulants(samples @ rotation.T, unit)).inverse
+    for count in range(2, MAX_ROUNDS + 1):
+        change = Jacobi(tol=TOLERANCE, max_sweeps=4)(projected_cumulants(samples @ rotation.T, unit)).inverse
         rotation = change @ rotation
-        if np.max(np.abs(change - np.rint(change))) < tol:  # up to order and signs
+        if np.max(np.abs(change - np.rint(change))) < TOLERANCE:  # up to order and signs
             return rotation, count, True
-    return rotation, max_rounds, False
+    return rotation, MAX_ROUNDS, False
 
 
 class JADE(BlindSources):
@@ -162,8 +147,6 @@ class JADE(BlindSources):
         Its pseudo-inverse; the largest entry of each column is positive.
     mixing_standard_errors_ : array of shape (n_channels, n_components)
         Standard errors of the mixing, for independent stationary sources, within the space of the principal components.
-    kurtosis_ : array of shape (n_components,)
-        The fourth cumulant of every source of unit variance: zero for Gaussians, negative for flat distributions.
     unresolved_ : list of pairs of int
         Pairs of sources that the data does not separate.
     whitening_ : array of shape (n_components, n_channels)
@@ -183,14 +166,12 @@ class JADE(BlindSources):
     See Also
     --------
     SOBI : Sources with different spectra.
-    NSS : Sources whose variances change.
     codiag.metrics.minimum_distance : Compare an unmixing with the true one.
 
     Notes
     -----
     An array of three axes is one of epochs, (n_epochs, n_channels, n_times), as in MNE; a list has recordings of any
-    lengths, (n_samples, n_channels) each. The order of samples matters only for standard errors. There is no
-    ``partial_fit``: cumulants are taken along sources that are known only after all samples have been read.
+    lengths, (n_samples, n_channels) each. The order of samples matters only for standard errors.
 
     References
     ----------
@@ -219,122 +200,63 @@ class JADE(BlindSources):
     ) -> None:
         super().__init__(n_components, max_iter=max_iter, diagonalizer=diagonalizer, random_state=random_state)
 
-    def check_parameters(self) -> None:
-        """Raise unless parameters are valid.
+    def _statistics(self, whitened: Recordings) -> np.ndarray:
+        """Return all samples, (n, k)."""
+        return np.concatenate(whitened.arrays)
 
-        Examples
-        --------
-        >>> from codiag.models import JADE
-        >>> JADE().check_parameters()
-        >>> JADE(max_iter=-1).check_parameters()  # refused
-        Traceback (most recent call last):
-            ...
-        ValueError: max_iter must not be negative; got -1
-        """
-        super().check_parameters()
-        if self.diagonalizer is not None and not self.diagonalizer.orthogonal:
-            raise ValueError(f"diagonalizer must be an orthogonal one, like Jacobi(); got {self.diagonalizer!r}")
-
-    def _reason_not_converged(self, n_samples: int) -> str:
-        """Name sources that look Gaussian: the kurtosis of n Gaussian samples has the variance 24 / n."""
-        gaussian = np.flatnonzero(np.abs(self.kurtosis_) < N_DEVIATIONS * np.sqrt(24 / n_samples))
-        if gaussian.size < 2:
-            return ""
-        listed = ", ".join(map(str, gaussian[:5])) + (", ..." if gaussian.size > 5 else "")
-        return (
-            f". The sources {listed} look Gaussian (their kurtosis is zero up to sampling noise), and no rotation of "
-            "Gaussian sources is better than another. SOBI separates them if their spectra differ, NSS if their "
-            "variances change"
-        )
-
-    def _separated(self, whitened: Recordings) -> Separation:
-        samples = np.concatenate(whitened.arrays)
-        rotation, n_steps, converged = self._rotated(samples)
-        if self.max_iter:
-            unmixing, n_more, settled = _polished(samples, rotation, self.max_iter)
-            n_steps, converged = n_steps + n_more, converged and settled
-        else:
-            unmixing = rotation
-        unmixing = unmixing / np.std(samples @ unmixing.T, axis=0)[:, None]
-        sources = Recordings([array @ unmixing.T for array in whitened.arrays], whitened.form)
-        return self._separation(sources, unmixing, n_steps, converged)
-
-    def _rotated(self, samples: np.ndarray) -> tuple[np.ndarray, int, bool]:
+    def _rotated(self, statistics: np.ndarray) -> tuple[np.ndarray, int, bool]:
         """Return the rotation that diagonalizes the cumulants along its own rows."""
-        k = samples.shape[1]
-        if k == 1:
-            return np.eye(1), 0, True
-        method = self.diagonalizer or OrthogonalNewton()
+        k = statistics.shape[1]
         seed = as_seed(self.random_state)
         start = np.linalg.qr(np.random.default_rng(seed).standard_normal((k, k)))[0]
-        tol = ROUGH_TOLERANCE if self.max_iter else TOLERANCE
-        return plug_in_rotation(samples, start, method, MAX_ROUNDS, seed, tol)
+        return plug_in_rotation(statistics, start, self.diagonalizer or OrthogonalNewton(), seed)
 
-    def _separation(self, sources: Recordings, unmixing: np.ndarray, n_steps: int, converged: bool) -> Separation:
-        """Return the separation with its variances.
+    def _of_sources(self, statistics: np.ndarray, unmixing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        sources = statistics @ unmixing.T
+        sizes = np.std(sources, axis=0)
+        return unmixing / sizes[:, None], sources / sizes
+
+    def _scores(self, sources: np.ndarray) -> np.ndarray:
+        return fitted_scores(sources)
+
+    def _correlated(self, sources: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        r"""Return :math:`E[\varphi_i(s_i) s_j]` and its derivatives :math:`R_{ij}` with respect to the mixing."""
+        n, k = sources.shape
+        correlations, slopes = np.zeros((k, k)), np.zeros(k)
+        for rows in blocks(n, ENTRIES_PER_SAMPLE * k):
+            values, slope = scored(sources[rows], scores)
+            correlations += values.T @ sources[rows]
+            slopes += slope.sum(axis=0)
+        ratios = np.tile(slopes[:, None] / n, (1, k))
+        np.fill_diagonal(ratios, np.diag(correlations) / n)
+        return correlations / n, ratios
+
+    def _errors(self, recordings: Recordings, sources: np.ndarray) -> Errors:
+        """Return variances, and which sources are resolved.
 
         Sources are directions in which samples are least Gaussian, also by chance. The gap between sources that chance
         explains was simulated for 2 to 5 Gaussians; its root grows as the root of the number of functions times the
         number of directions.
         """
-        samples = np.concatenate(sources.arrays)
-        kurtosis = np.mean(samples**4, axis=0) - 3
+        n, k = sources.shape
+        kurtosis = np.mean(sources**4, axis=0) - 3
         if self.max_iter:
-            scores = fitted_scores(samples)
-            _, ratios = _correlated(samples, scores)
+            scores = fitted_scores(sources)
+            ratios = self._correlated(sources, scores)[1]
             coefficients = score_coefficients(ratios)
             gaps = ratios * ratios.T - np.outer(np.diag(ratios), np.diag(ratios))
-            count, noise = N_FUNCTIONS - 1, 2 / samples.shape[0]
+            explained = 2 / n * (2 * np.sqrt((N_FUNCTIONS - 1) * k) + np.sqrt(2)) ** 2
+            explained *= 1 + explained / 4  # gaps are products of two values of Fisher information less one
+            explained = np.inf if n <= 2 * (N_FUNCTIONS + k) else explained
         else:
             scores = None
             coefficients = _cumulant_coefficients(kurtosis)
             gaps = kurtosis[:, None] ** 2 + kurtosis**2
-            count, noise = 1, 48 / samples.shape[0]
-        variances = share_variances(_segments(sources, scores), coefficients)
-        np.fill_diagonal(variances, scale_variances(sources.arrays))
-        explained = noise * (2 * np.sqrt(count * samples.shape[1]) + np.sqrt(2)) ** 2
-        if self.max_iter:  # gaps are products of two values of Fisher information less one, each half of that too large
-            explained *= 1 + explained / 4
-            explained = np.inf if samples.shape[0] <= 2 * (N_FUNCTIONS + samples.shape[1]) else explained
+            explained = 48 / n * (2 * np.sqrt(k) + np.sqrt(2)) ** 2
+        variances = share_variances(_transforms(recordings, scores), coefficients)
+        np.fill_diagonal(variances, scale_variances(recordings.arrays))
         with np.errstate(divide="ignore", invalid="ignore"):
-            resolved = np.nan_to_num(np.maximum(1 - explained / np.maximum(gaps, 0), 0))
-        return Separation(
-            unmixing=unmixing,
-            converged=converged,
-            n_steps=n_steps,
-            variances=variances,
-            resolved=resolved,
-            attributes={"kurtosis_": kurtosis},
-        )
-
-
-def _correlated(sources: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return :math:`E[\varphi_i(s_i) s_j]` and its derivatives :math:`R_{ij}` with respect to the mixing."""
-    n, k = sources.shape
-    correlations, slopes = np.zeros((k, k)), np.zeros(k)
-    for rows in blocks(n, ENTRIES_PER_SAMPLE * k):
-        scores, slope = scored(sources[rows], coefficients)
-        correlations += scores.T @ sources[rows]
-        slopes += slope.sum(axis=0)
-    correlations, slopes = correlations / n, slopes / n
-    ratios = np.tile(slopes[:, None], (1, k))
-    np.fill_diagonal(ratios, np.diag(correlations))
-    return correlations, ratios
-
-
-def _polished(samples: np.ndarray, unmixing: np.ndarray, max_steps: int) -> tuple[np.ndarray, int, bool]:
-    """Return the unmixing after likelihood steps, their number, and whether they converged."""
-    scores = np.empty(0)
-    for step in range(max_steps):
-        sources = samples @ unmixing.T
-        sizes = np.std(sources, axis=0)
-        sources, unmixing = sources / sizes, unmixing / sizes[:, None]
-        scores = fitted_scores(sources) if step < N_REFITS else scores
-        shares = score_step(*_correlated(sources, scores))
-        unmixing = np.linalg.solve(np.eye(shares.shape[0]) + shares, unmixing)
-        if np.max(np.abs(shares)) < TOLERANCE:
-            return unmixing, step + 1, True
-    return unmixing, max_steps, False
+            return Errors(variances, np.nan_to_num(np.maximum(1 - explained / np.maximum(gaps, 0), 0)))
 
 
 def _cumulant_coefficients(kurtosis: np.ndarray) -> Coefficients:
@@ -346,9 +268,9 @@ def _cumulant_coefficients(kurtosis: np.ndarray) -> Coefficients:
         return Coefficients.of(-own * scale, other * scale, gamma)
 
 
-def _segments(sources: Recordings, coefficients: np.ndarray | None) -> Iterator[Segment]:
+def _transforms(recordings: Recordings, coefficients: np.ndarray | None) -> Iterator[Transforms]:
     """Yield Fourier transforms of sources and of their scores: cubes, unless coefficients of a basis are given."""
-    for samples in sources.pieces():
+    for samples in recordings.pieces():
         scores = samples**3 if coefficients is None else scored(samples, coefficients)[0]
         transform, length = transformed(samples)
-        yield Segment.of(transform, transformed(scores - scores.mean(axis=0))[0], samples.shape[0], length)
+        yield Transforms(transform, transformed(scores - scores.mean(axis=0))[0], samples.shape[0], length)

@@ -25,7 +25,7 @@ series using autocovariance matrices", J. Time Ser. Anal. 37(3), 2016.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from scipy import fft
@@ -50,32 +50,13 @@ class Coefficients(NamedTuple):
         return cls(*(np.where(np.isfinite(part) & others, part, 0.0) for part in parts))
 
 
-class Segment(NamedTuple):
-    """Products of Fourier transforms of sources and their scores over a piece of time, (n_frequencies, k) each."""
+class Transforms(NamedTuple):
+    """Fourier transforms of sources and of their scores over a piece of time, (n_frequencies, k) each."""
 
-    sources: np.ndarray  # squares of the transforms of sources
-    cross: np.ndarray  # transforms of scores times the conjugates of those; real if scores are filtered sources
-    scores: np.ndarray  # squares of the transforms of scores
+    sources: np.ndarray
+    scores: np.ndarray
     n: int  # number of samples
     length: int  # length of the transform
-
-    @classmethod
-    def of(cls, sources: np.ndarray, scores: np.ndarray, n: int, length: int) -> Self:
-        """Return the products of transforms."""
-        return cls(_squares(sources), scores * np.conj(sources), _squares(scores), n, length)
-
-    @classmethod
-    def filtered(cls, sources: np.ndarray, response: np.ndarray, n: int, length: int) -> Self:
-        """Return the products if scores are sources filtered with a real response."""
-        squares = _squares(sources)
-        cross = squares * response
-        return cls(squares, cross, cross * response, n, length)
-
-
-def _squares(transforms: np.ndarray) -> np.ndarray:
-    """Return squares of absolute values."""
-    squares: np.ndarray = transforms.real**2 + transforms.imag**2
-    return squares
 
 
 def score_coefficients(ratios: np.ndarray) -> Coefficients:
@@ -86,11 +67,11 @@ def score_coefficients(ratios: np.ndarray) -> Coefficients:
         return Coefficients.of(ratios.T * scale, -own[:, None] * scale, np.zeros_like(scale))
 
 
-def score_step(correlations: np.ndarray, ratios: np.ndarray, chosen: Any = True, longest: float = 0.5) -> np.ndarray:
-    r"""Return H from :math:`y_{ij}` and :math:`R_{ij}` for chosen pairs, scaled to entries of at most `longest`."""
+def score_step(correlations: np.ndarray, ratios: np.ndarray, longest: float = 0.5) -> np.ndarray:
+    r"""Return H from :math:`y_{ij}` and :math:`R_{ij}`, scaled to entries of at most `longest`."""
     alpha, beta, _ = score_coefficients(ratios)
-    step = np.where(chosen, alpha * correlations + beta * adjoint(correlations), 0)
-    size = float(np.max(np.abs(step), initial=0.0))
+    step: np.ndarray = alpha * correlations + beta * adjoint(correlations)
+    size = float(np.max(np.abs(step)))
     return step if size <= longest else step * (longest / size)
 
 
@@ -112,35 +93,31 @@ def squared_gaps(diagonals: np.ndarray) -> np.ndarray:
     return np.stack([np.sum((diagonals - column[:, None]) ** 2, axis=0) for column in diagonals.T])
 
 
-def share_variances(segments: Iterable[Segment], coefficients: Coefficients) -> np.ndarray:
+def share_variances(pieces: Iterable[Transforms], coefficients: Coefficients) -> np.ndarray:
     """Return the variance of the share of each source in the other columns of the mixing, (k, k)."""
     total, n_samples = np.zeros_like(coefficients.alpha), 0
     with few_threads(total.size):  # products of long and thin matrices gain nothing from a second thread
-        for segment in segments:
-            total += _summed_variances(segment, coefficients)
-            n_samples += segment.n
-    variances = np.maximum(total, 0) / n_samples**2
-    np.fill_diagonal(variances, 0)
-    return variances
+        for piece in pieces:
+            total += _summed_variances(piece, coefficients)
+            n_samples += piece.n
+    return np.maximum(total, 0) / n_samples**2
 
 
-def _summed_variances(segment: Segment, coefficients: Coefficients) -> np.ndarray:
-    """Return the variances of sums over one segment."""
-    sources, cross, scores, n, length = segment
+def _summed_variances(piece: Transforms, coefficients: Coefficients) -> np.ndarray:
+    """Return the variances of sums over one piece."""
+    squares, scores = squared_magnitudes(piece.sources), squared_magnitudes(piece.scores)
+    cross = piece.scores * piece.sources.conj()
     alpha, beta, gamma = coefficients
-    twice = np.full((sources.shape[0], 1), 1.0)
-    if sources.shape[0] < length:  # positive frequencies stand for negative ones, too
-        twice[1 : (length + 1) // 2] = 2.0
-    weighted, real = sources * twice, np.ascontiguousarray(cross.real)
-    scored, mixed = scores.T @ weighted, real.T @ (real * twice)
-    if np.iscomplexobj(cross):
-        imaginary = np.ascontiguousarray(cross.imag)
-        mixed -= imaginary.T @ (imaginary * twice)
+    twice = np.ones((squares.shape[0], 1))
+    if squares.shape[0] < piece.length:  # positive frequencies stand for negative ones, too
+        twice[1 : (piece.length + 1) // 2] = 2.0
+    weighted = squares * twice
+    scored, mixed = scores.T @ weighted, (cross.T @ (cross * twice)).real
     total = alpha**2 * scored + beta**2 * scored.T + 2 * alpha * beta * mixed
     if np.any(gamma):
-        half = real.T @ weighted
-        total += gamma**2 * (sources.T @ weighted) + 2 * gamma * (alpha * half + beta * half.T)
-    variances: np.ndarray = total / (length * n)
+        half = cross.real.T @ weighted
+        total += gamma**2 * (squares.T @ weighted) + 2 * gamma * (alpha * half + beta * half.T)
+    variances: np.ndarray = total / (piece.length * piece.n)
     return variances
 
 
@@ -153,27 +130,11 @@ def transformed(samples: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def scale_variances(recordings: list[np.ndarray]) -> np.ndarray:
-    """Return the variance of half the mean square of every source, which is that of its scale.
-
-    From differences of means over neighboring batches, since slow changes are no sampling error. Correlations between
-    batches are lost, which makes the variance too small by a term inverse to their width; two widths remove that term.
-    """
-    total, n = np.zeros(recordings[0].shape[1]), sum(len(sources) for sources in recordings)
-    for sources in recordings:
-        width = max(1, int(np.sqrt(len(sources))))
-        batches = sources[: len(sources) // width * width].reshape(-1, width, total.size)
-        means = np.einsum("bwk,bwk->bk", batches, batches.conj()).real / width
-        pairs = (means[: len(means) // 2 * 2 : 2] + means[1::2]) / 2
-        narrow, wide = (_batch_variances(x, size, means) for x, size in ((means, width), (pairs, 2 * width)))
-        total += np.maximum(2 * wide - narrow, wide) * len(sources)
-    return total / (2 * n) ** 2
-
-
-def _batch_variances(means: np.ndarray, width: int, narrow: np.ndarray) -> np.ndarray:
-    """Return the variance of the mean square, times the number of samples, from means over batches of one width."""
-    if len(means) < 2:
-        return 2 * np.mean(narrow, axis=0) ** 2  # that of independent Gaussians
-    variances: np.ndarray = np.mean(np.diff(means, axis=0) ** 2, axis=0) / 2 * width
+    """Return the variance of half the mean square of every source, which is that of its scale, by means of batches."""
+    squares = np.concatenate([squared_magnitudes(sources) for sources in recordings])
+    width = max(1, int(np.sqrt(len(squares))))
+    batches = squares[: len(squares) // width * width].reshape(-1, width, squares.shape[1])
+    variances: np.ndarray = batches.mean(axis=1).var(axis=0, ddof=1) / (4 * len(batches))
     return variances
 
 

@@ -3,42 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy import fft
 
+from codiag._arrays import BLOCK, adjoint, few_threads
 from codiag._checks import UndeterminedError, as_number
-from codiag.diagonalize import Diagonalizer
-from codiag.models.base import merged
-from codiag.models.sources._base import Recordings, Separation, Whitening
-from codiag.models.sources._lagged_sums import N_LEADING, LaggedSums, sums_of_part
+from codiag.diagonalize import Diagonalizer, OrthogonalNewton
+from codiag.models.base import as_seed
+from codiag.models.sources._base import BlindSources, Errors
 from codiag.models.sources._likelihood import (
-    Segment,
+    Transforms,
     cosine_response,
     inverse_spectra,
     joined_parts,
+    rotation_coefficients,
     scale_variances,
+    score_coefficients,
     separate_parts,
+    share_variances,
+    squared_gaps,
     transformed,
 )
-from codiag.models.sources._second_order import SecondOrder, Stack
-from codiag.parts import Parts, as_parts, is_matrix
+from codiag.models.sources._recordings import Recordings
 
 SPECTRAL_FLOOR = 0.1
 """White noise added to the spectrum of a source before it is inverted, relative to its variance. In simulations,
 autoregressive sources lose nothing, and lines in the spectrum, such as sinusoids, do not dominate the filter."""
-N_FREQUENCIES = 4096
-"""Length of the transform at which spectra of autoregressive models are evaluated."""
+MIN_TRANSFORM = 1024
+"""Least length of transforms; shorter ones spend more time on the overlap of windows than they save."""
 
 
-class SOBI(SecondOrder[Stack, LaggedSums]):
+def lagged_covariances(recordings: Sequence[np.ndarray], max_lag: int) -> np.ndarray:
+    r"""Return covariances of centered samples with those up to `max_lag` later, as Hermitian matrices.
+
+    If samples are real, symmetric parts of :math:`C_l = \frac1n \sum_t x_{t+l} x_t^\top`, (max_lag + 1, d, d). If they
+    are complex, :math:`(C_l + C_l^H) / 2` for all lags, then :math:`(C_l - C_l^H) / 2i` for all but lag zero: the real
+    and the imaginary parts of autocovariances of sources with this mixing.
+    """
+    products = sum(_lagged_products(samples, max_lag) for samples in recordings)
+    matrices = np.asarray(products) / sum(len(samples) for samples in recordings)
+    parts = (matrices + adjoint(matrices)) / 2
+    if not np.iscomplexobj(parts):
+        return parts
+    return np.concatenate([parts, (matrices - adjoint(matrices))[1:] / 2j])
+
+
+def _lagged_products(samples: np.ndarray, max_lag: int) -> np.ndarray:
+    """Return sums of products of samples with earlier ones, by spectra of windows, for all lags together.
+
+    The samples of a window are multiplied with the earlier ones of its first part; these parts follow each other.
+    """
+    n, d = samples.shape
+    length = fft.next_fast_len(min(max(MIN_TRANSFORM, 4 * max_lag), n + max_lag), real=True)
+    step = length - max_lag
+    forth, back = (fft.fft, fft.ifft) if np.iscomplexobj(samples) else (fft.rfft, fft.irfft)
+    starts, padded = np.arange(0, n, step), np.concatenate([samples, np.zeros((length, d))])
+    spectrum: Any = 0
+    for some in np.array_split(starts, -(-n * d // BLOCK)):
+        windows = padded[some[:, None] + np.arange(length)]  # (n_windows, length, d)
+        late, early = (np.moveaxis(forth(part, n=length, axis=1), 0, 2) for part in (windows, windows[:, :step]))
+        with few_threads(some.size * d * d):
+            spectrum += late @ adjoint(early)
+    products: np.ndarray = back(spectrum, n=length, axis=0)[: max_lag + 1]
+    return products
+
+
+class Stack(NamedTuple):
+    """Lagged covariances, (n_matrices, k, k), real and then imaginary parts if samples are complex."""
+
+    matrices: np.ndarray
+    used: np.ndarray  # indices of the matrices to diagonalize; the first is the covariance
+    n: int  # number of samples
+
+    @property
+    def own(self) -> np.ndarray:
+        """The diagonals, (n_matrices, k): autocovariances, if these are the covariances of sources."""
+        return np.einsum("lii->li", self.matrices).real
+
+
+class SOBI(BlindSources):
     r"""Sources with different spectra: joint diagonalization of lagged covariances, then maximum likelihood.
 
     Channels :math:`x_t = A s_t + \mu` mix independent sources. Their covariances at lag l,
     :math:`C_l = A\, \mathrm{diag}(r_1(l), \dots, r_k(l))\, A^\top`, have the mixing in common: it is found by whitening
     and orthogonal joint diagonalization (second-order blind identification, SOBI). Steps of a Gaussian likelihood
-    follow, in which every source has the spectrum of an autoregression fitted to it. They are kept for the pairs of
-    sources for which they predict clearly smaller errors.
+    follow, in which every source has the spectrum of an autoregression fitted to it.
 
     Complex recordings, such as radio signals, have complex sources and :math:`C_l = A\, \mathrm{diag}(r(l))\, A^H` with
     complex autocovariances. Their Hermitian and their skew parts are diagonalized by a unitary matrix, so that sources
@@ -58,11 +109,11 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
     lags : int or sequence of int
         Lags in samples: 1, 2, ... up to this number, but at most half of the longest recording; or a list of lags.
     max_iter : int
-        Largest number of steps of the likelihood, which use the consecutive lags from one on; zero is joint
-        diagonalization alone.
+        Largest number of steps of the likelihood, which use all lags up to the largest; zero is joint diagonalization
+        alone. It is as good if spectra have lines, as those of sinusoids, which are no autoregressions.
     diagonalizer : Diagonalizer, optional
-        Diagonalizer of the covariances; by default `codiag.diagonalize.OrthogonalNewton` until its fixed point. One
-        that is not orthogonal, such as `codiag.diagonalize.UWEDGE`, gives lag zero no more weight than other lags.
+        Orthogonal diagonalizer of the covariances; by default `codiag.diagonalize.OrthogonalNewton` until its fixed
+        point.
     random_state : int, optional
         Seed of the start; the estimate does not depend on it if the data determines the sources.
 
@@ -95,15 +146,12 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
     See Also
     --------
     JADE : Sources that are not Gaussian.
-    NSS : Sources whose variances change.
     codiag.metrics.minimum_distance : Compare an unmixing with the true one.
 
     Notes
     -----
     An array of three axes is one of epochs, (n_epochs, n_channels, n_times), as in MNE; a list has recordings of any
-    lengths, (n_samples, n_channels) each. No products are formed across the border of two epochs or recordings. The
-    chunks of a dask array, the parts of an iterator and those given to `partial_fit` are consecutive: the estimate is
-    that of one array, to rounding, except for standard errors, which then assume Gaussian autoregressions.
+    lengths, (n_samples, n_channels) each. No products are formed across the border of two epochs or recordings.
 
     References
     ----------
@@ -137,61 +185,6 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
         super().__init__(n_components, max_iter=max_iter, diagonalizer=diagonalizer, random_state=random_state)
         self.lags = lags
 
-    def _parts_of(self, data: Any) -> Parts | None:
-        """Return data in consecutive parts, or None if it is in memory."""
-        in_memory = isinstance(data, list | tuple) or getattr(data, "ndim", 2) == 3
-        return None if in_memory else as_parts(data, is_matrix)
-
-    def _sums_of_parts(self, parts: Parts) -> LaggedSums:
-        sums: LaggedSums = parts.reduce(sums_of_part, self._max_lag())
-        return sums
-
-    def _sums_over(self, samples: np.ndarray, before: LaggedSums | None) -> LaggedSums:
-        if before is not None and before.pairs.size != self._max_lag() + 1:
-            raise ValueError(f"lags must be as they were, up to {before.pairs.size - 1}; got {self.lags}. Begin anew")
-        return LaggedSums.over(samples, self._max_lag(), open=True)
-
-    def _separated_sums(self, sums: LaggedSums) -> tuple[Separation, Whitening]:
-        n, mean, covariances = sums.finish()
-        whitening = Whitening.of(mean, covariances[0], self.n_components, n)
-        leading = Recordings([(sums.head[:N_LEADING] - mean) @ whitening.rows.T], "list")
-        stack = self._lag_stack(whitening.of_products(covariances), n, n)
-        return self._separated_stack(stack, None, leading), whitening
-
-    def _separated(self, whitened: Recordings) -> Separation:
-        longest = max(array.shape[0] for array in whitened.arrays)
-        max_lag = int(self._used_lags(longest)[-1])
-        sums = merged([LaggedSums.over(array, max_lag) for array in whitened.arrays])
-        stack = self._lag_stack(sums.finish().matrices, whitened.n_samples, longest)
-        return self._separated_stack(stack, whitened, whitened.leading(N_LEADING))
-
-    def _used_lags(self, longest: int) -> np.ndarray:
-        """Return the lags in ascending order, below the length of the longest recording."""
-        if longest < 2:
-            raise UndeterminedError("X must contain samples that follow each other; every recording is a single one")
-        if isinstance(self.lags, int | np.integer):
-            return np.arange(1, min(self.lags, max(1, longest // 2)) + 1)
-        lags = np.unique(np.asarray(self.lags))
-        if lags[-1] >= longest:
-            raise UndeterminedError(
-                f"lags must be below {longest}, the number of samples of the longest recording; got {lags[-1]}"
-            )
-        return lags
-
-    def _max_lag(self) -> int:
-        """Return the largest lag before the number of samples is known."""
-        return int(self.lags if isinstance(self.lags, int | np.integer) else max(self.lags))
-
-    def _lag_stack(self, matrices: np.ndarray, n: int, longest: int) -> Stack:
-        """Return covariances of whitened channels up to the largest lag, to diagonalize at lag zero and used lags."""
-        lags = self._used_lags(longest)
-        n_lags, used = int(lags[-1]), np.concatenate([[0], lags])
-        if not np.iscomplexobj(matrices):
-            return Stack(matrices[: n_lags + 1], used, n)
-        middle = matrices.shape[0] // 2 + 1  # the imaginary parts begin there, at lag one
-        both = np.concatenate([matrices[: n_lags + 1], matrices[middle : middle + n_lags]])
-        return Stack(both, np.concatenate([used, n_lags + lags]), n)
-
     def check_parameters(self) -> None:
         """Raise unless parameters are valid.
 
@@ -213,41 +206,74 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
         for lag in lags:
             as_number("lags", lag, integer=True)
 
-    def _scores(self, autocovariances: np.ndarray, stack: Stack) -> np.ndarray:
-        """Return the coefficients of the lags in the inverse filter of every source, (k, n_lags)."""
-        order = stack.n_consecutive
-        values = joined_parts(autocovariances.T, stack.is_complex)
-        filters = np.zeros_like(values)
-        filters[:, : order + 1] = inverse_spectra(values[:, : order + 1], SPECTRAL_FLOOR)
-        return separate_parts(filters)
+    def _used_lags(self, longest: int) -> np.ndarray:
+        """Return the lags in ascending order, below the length of the longest recording."""
+        if longest < 2:
+            raise UndeterminedError("X must contain samples that follow each other; every recording is a single one")
+        if isinstance(self.lags, int | np.integer):
+            return np.arange(1, min(self.lags, max(1, longest // 2)) + 1)
+        lags = np.unique(np.asarray(self.lags))
+        if lags[-1] >= longest:
+            raise UndeterminedError(
+                f"lags must be below {longest}, the number of samples of the longest recording; got {lags[-1]}"
+            )
+        return lags
 
-    def _segments(
-        self, sources: Recordings | None, filters: np.ndarray, stack: Stack, own: np.ndarray
-    ) -> Iterator[Segment]:
-        """Yield Fourier transforms of sources, or of autoregressive models of them, and of their filtered versions."""
-        filters = joined_parts(filters, stack.is_complex)
-        if sources is None:
-            transform = np.sqrt(stack.n) * _model_spectra(own, stack)  # the squares are n times the density
-            yield Segment.filtered(transform, cosine_response(filters, N_FREQUENCIES), stack.n, N_FREQUENCIES)
-            return
-        responses: dict[int, np.ndarray] = {}
-        for samples in sources.pieces():
-            transform, length = transformed(samples)
-            if length not in responses:
-                responses = {length: cosine_response(filters, length)}
-            yield Segment.filtered(transform, responses[length], samples.shape[0], length)
+    def _statistics(self, whitened: Recordings) -> Stack:
+        """Return covariances of whitened channels up to the largest lag, to diagonalize at lag zero and used lags."""
+        lags = self._used_lags(max(len(array) for array in whitened.arrays))
+        matrices = lagged_covariances(whitened.arrays, lags[-1])
+        imaginary = lags[-1] + lags if np.iscomplexobj(matrices) else lags[:0]
+        return Stack(matrices, np.concatenate([[0], lags, imaginary]), whitened.n_samples)
 
-    def _own_variances(self, sources: Recordings | None, stack: Stack, own: np.ndarray) -> np.ndarray:
-        if sources is not None:
-            return scale_variances(sources.arrays)
-        spectra = np.abs(_model_spectra(own, stack)) ** 2
-        weights = np.full(spectra.shape[0], 2.0 if not stack.is_complex else 0.5)
-        if not stack.is_complex:
-            weights[[0, -1]] = 1.0
-        variances: np.ndarray = (weights @ spectra**2) / N_FREQUENCIES / (2 * stack.n)
-        return variances
+    def _rotated(self, statistics: Stack) -> tuple[np.ndarray, int, bool]:
+        method: Diagonalizer = self.diagonalizer or OrthogonalNewton(tol=1e-13, statistical_tol=0.0)
+        fit = method(statistics.matrices[statistics.used], seed=as_seed(self.random_state))
+        return fit.inverse, fit.n_sweeps, fit.converged
+
+    def _of_sources(self, statistics: Stack, unmixing: np.ndarray) -> tuple[np.ndarray, Stack]:
+        variances = np.einsum("ij,jk,ik->i", unmixing, statistics.matrices[0], unmixing.conj()).real
+        rows = unmixing / np.sqrt(variances)[:, None]
+        return rows, statistics._replace(matrices=rows @ statistics.matrices @ adjoint(rows))
+
+    def _scores(self, sources: Stack) -> np.ndarray:
+        """Return the coefficients of the lags in the inverse filter of every source, (k, n_matrices)."""
+        values = joined_parts(sources.own.T, np.iscomplexobj(sources.matrices))
+        return separate_parts(inverse_spectra(values, SPECTRAL_FLOOR))
+
+    def _correlated(self, sources: Stack, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.einsum("il,lij->ij", scores, sources.matrices, optimize=True), scores @ sources.own
+
+    def _errors(self, recordings: Recordings, sources: Stack) -> Errors:
+        own = sources.own
+        if self.max_iter:
+            filters = self._scores(sources)
+            coefficients = score_coefficients(filters @ own)
+        else:
+            filters = np.where(np.isin(np.arange(len(own)), sources.used), own.T, 0)
+            coefficients = rotation_coefficients(own[sources.used])
+        is_complex = np.iscomplexobj(sources.matrices)
+        variances = share_variances(_transforms(recordings, joined_parts(filters, is_complex)), coefficients)
+        np.fill_diagonal(variances, scale_variances(recordings.arrays))
+        return Errors(variances, _resolved(own[sources.used], sources.n * (2 if is_complex else 1)))
 
 
-def _model_spectra(own: np.ndarray, stack: Stack) -> np.ndarray:
-    """Return roots of the spectral densities of autoregressions with these autocovariances, (n_freq, k)."""
-    return 1 / np.sqrt(cosine_response(inverse_spectra(joined_parts(own.T, stack.is_complex), 1e-6), N_FREQUENCIES))
+def _transforms(recordings: Recordings, filters: np.ndarray) -> Iterator[Transforms]:
+    """Yield Fourier transforms of sources and of their filtered versions."""
+    for samples in recordings.pieces():
+        transform, length = transformed(samples)
+        yield Transforms(transform, transform * cosine_response(filters, length), samples.shape[0], length)
+
+
+def _resolved(diagonals: np.ndarray, n: int) -> np.ndarray:
+    """Return the share of the gap between the autocovariances of two sources that sampling noise does not explain.
+
+    The variance of an autocovariance is the sum of the squares of all over n (Bartlett). Sources are directions in
+    which noise differs most. The root of the gap that noise explains is the root of its expected energy plus twice the
+    root of the number of sources, found by simulation of identical sources.
+    """
+    count, k = diagonals.shape
+    noise = (1 + 2 * np.sum(diagonals[1:] ** 2, axis=0)) / n
+    explained = (np.sqrt(count - 1) + 2 * np.sqrt(k)) ** 2 * (noise[:, None] + noise)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(np.maximum(1 - explained / squared_gaps(diagonals), 0))

@@ -1,6 +1,6 @@
 """Topics of documents."""
 
-from codiag.models.topics._files import Corpus, read_corpus, save_topics, share_table
+from codiag.models.topics._files import count_words, read_counts
 from codiag.models.topics._model import LatentDirichlet, SingleTopic
 from codiag.models.topics._moments import Topics, WordStatistics
 from codiag.models.topics._posteriors import (
@@ -15,5 +15,5 @@ from codiag.models.topics._posteriors import (
     topic_mixtures,
 )
 from codiag.models.topics._scores import at_entries, log_likelihood
-from codiag.models.topics._steps import Estimated, Start, lengths_of, polished, simulated_counts, with_bias
-from codiag.models.topics._word_moments import WordMomentTensor, WordPairs, as_counts, noise_of_pairs, word_frequencies
+from codiag.models.topics._steps import Start, polished
+from codiag.models.topics._word_moments import as_counts

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 from scipy.special import gammaln, logsumexp, psi, softmax
+
+from codiag.models.base import RowSums
 
 MOMENTUM = 0.5
 """Multiple of the last change by which numbers of words are extrapolated. Slow directions, whose change shrinks little
@@ -49,7 +52,8 @@ class TopicCounts(NamedTuple):
         return raw / raw.sum(axis=1, keepdims=True)
 
 
-class PriorSums(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PriorSums(RowSums):
     """Sums over documents from which the parameters of both Dirichlet distributions are estimated."""
 
     topic_histogram: np.ndarray  # (k, knots): of the numbers of words of a topic in a document

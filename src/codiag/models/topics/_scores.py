@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._checks import as_number
 from codiag.models.topics._posteriors import topic_log_joint, topic_mixtures
-from codiag.models.topics._word_moments import INPUT, as_counts, as_matrix
-from codiag.parts import as_parts, is_matrix, listed
+from codiag.models.topics._word_moments import INPUT, as_counts
 
 
 class TopicScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -31,7 +30,7 @@ class TopicScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Parameters
         ----------
         X : array or sparse matrix of shape (documents, words)
-            Counts, or parts of them, as in `fit`.
+            Counts, as in `fit`, in memory.
 
         Returns
         -------
@@ -49,7 +48,7 @@ class TopicScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         >>> model.transform(counts[:3]).shape
         (3, 2)
         """
-        return np.concatenate(self._by_part(X, self._shares))
+        return self._shares(self._counts(X))
 
     def score(self, X: Any, y: object = None) -> float:  # noqa: N803
         """Return the log-likelihood of documents, as sequences of words.
@@ -57,7 +56,7 @@ class TopicScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Parameters
         ----------
         X : array or sparse matrix of shape (documents, words)
-            Counts, or parts of them, as in `fit`.
+            Counts, as in `fit`, in memory.
         y : ignored
             Not used; there for the interface of scikit-learn.
 
@@ -81,7 +80,7 @@ class TopicScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         >>> model.score(counts) < 0
         True
         """
-        return float(sum(self._by_part(X, self._log_likelihood)))
+        return self._log_likelihood(self._counts(X))
 
     def perplexity(self, X: Any) -> float:  # noqa: N803
         """Return the exponential of minus the mean log-likelihood of a word.
@@ -89,7 +88,7 @@ class TopicScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Parameters
         ----------
         X : array or sparse matrix of shape (documents, words)
-            Counts, or parts of them, as in `fit`.
+            Counts, as in `fit`, in memory.
 
         Returns
         -------
@@ -111,8 +110,8 @@ class TopicScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         >>> 1 < model.perplexity(counts) < 4
         True
         """
-        total, n_words = np.sum(self._by_part(X, self._likelihood_and_length), axis=0)
-        return float(np.exp(-total / max(n_words, 1)))
+        counts = self._counts(X)
+        return float(np.exp(-self._log_likelihood(counts) / max(float(counts.sum()), 1)))
 
     def top_words(self, vocabulary: Sequence[str] | np.ndarray | None = None, n: int = 10) -> list[list[str]]:
         """Return the most probable words of every topic.
@@ -159,38 +158,6 @@ class TopicScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             raise ValueError(f"vocabulary must have {self.n_features_in_} words, as in fit; got {len(vocabulary)}")
         return [[str(vocabulary[word]) for word in np.argsort(-topic)[:n]] for topic in self.components_]
 
-    def to_sklearn(self) -> Any:
-        """Return a fitted ``sklearn.decomposition.LatentDirichletAllocation`` with these topics.
-
-        Returns
-        -------
-        sklearn.decomposition.LatentDirichletAllocation
-            The model, fitted.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from codiag.models import LatentDirichlet
-        >>> rng = np.random.default_rng(0)
-        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
-        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
-        >>> model = LatentDirichlet(2, max_iter=0, random_state=0).fit(counts)
-        >>> model.to_sklearn().transform(counts[:3]).shape
-        (3, 2)
-        """
-        from sklearn.decomposition import LatentDirichletAllocation
-
-        check_is_fitted(self)
-        prior = float(np.mean(self.doc_topic_prior_))
-        model = LatentDirichletAllocation(self.n_components_, doc_topic_prior=min(prior, 1.0), random_state=0)
-        model.fit(np.ones((1, self.n_features_in_)))
-        model.doc_topic_prior_ = prior  # fit refuses values above one, other methods accept them
-        scale = 1e4  # pseudo-counts, large enough for the expectation to equal the topics
-        model.components_ = scale * self.components_ + 1e-3
-        mean = model.components_ / model.components_.sum(axis=1, keepdims=True)
-        model.exp_dirichlet_component_ = mean
-        return model
-
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
@@ -209,18 +176,10 @@ class TopicScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """Return the log-likelihood of documents."""
         return log_likelihood(counts, self._shares(counts), self.components_)
 
-    def _likelihood_and_length(self, counts: sparse.csr_array) -> tuple[float, float]:
-        return self._log_likelihood(counts), float(counts.sum())
-
-    def _by_part(self, raw: Any, function: Callable[[sparse.csr_array], Any]) -> list[Any]:
-        """Return the results of a function of counts, for every part or for the only matrix."""
+    def _counts(self, raw: Any) -> sparse.csr_array:
+        """Return counts, with the words of `fit`."""
         check_is_fitted(self)
-        parts = as_parts(raw, is_matrix)
-        return [self._of_part(raw, function)] if parts is None else listed(parts, self._of_part, function)
-
-    def _of_part(self, raw: Any, function: Callable[[sparse.csr_array], Any]) -> Any:
-        """Return the result of a function of counts, with the words of `fit`."""
-        return function(as_counts(validate_data(self, as_matrix(raw), reset=False, **INPUT), "X"))
+        return as_counts(validate_data(self, raw, reset=False, **INPUT), "X")
 
 
 def at_entries(left: np.ndarray, right: np.ndarray, counts: sparse.csr_array, block: int = 2**20) -> np.ndarray:

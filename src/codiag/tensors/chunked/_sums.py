@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import uuid
 from collections.abc import Sequence
@@ -17,8 +16,8 @@ from dask.callbacks import Callback
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 
-from codiag._arrays import Array
-from codiag.parts import FAN_IN, pass_with
+from codiag._arrays import FAN_IN, Array, pass_with
+from codiag._progress import tell
 from codiag.tensors._sums import Shares, added, reads
 from codiag.tensors.chunked._tensor import OfChunk, check_real, entries_of_chunk
 
@@ -260,15 +259,17 @@ def _failure(array: Any) -> Exception | None:
 
 
 def _callbacks(name: str, chunks: Sequence[Sequence[int]]) -> dict[str, Any]:
-    """Return options by which a scheduler of this machine logs each chunk that is done; none where nobody listens."""
+    """Return options by which a scheduler of this machine tells each chunk that is done."""
     shape, n_parts = tuple(map(sum, chunks)), math.prod(len(sizes) for sizes in chunks)
-    if not reads.isEnabledFor(logging.DEBUG) or hasattr(get_scheduler(), "__self__") or n_parts == 1:
+    if hasattr(get_scheduler(), "__self__") or n_parts == 1:
         return {}
     numbers = iter(range(1, n_parts + 1))
 
     def log(key: Any, *_state: Any) -> None:
         if isinstance(key, tuple) and key[0] == name:
-            place = {"shape": shape, "part": next(numbers), "n_parts": n_parts}
-            reads.debug("read chunk %s of %s: part %d of %d", key[1:], shape, place["part"], n_parts, extra=place)
+            number = next(numbers)
+            tell("chunk %d of %d", number, n_parts)
+            place = {"shape": shape, "part": number, "n_parts": n_parts}
+            reads.debug("read chunk %s of %s: part %d of %d", key[1:], shape, number, n_parts, extra=place)
 
     return {"callbacks": [*Callback.active, (None, None, None, log, None)]}

@@ -13,7 +13,7 @@ from array_api_compat import array_namespace, device, is_dask_array, is_numpy_ar
 from codiag._arrays import Array, moved, to_host
 from codiag.tensors._base import as_scale, check_shape, declared_symmetry
 from codiag.tensors._dense import ArrayTensor, DenseTensor, mean_over_permutations
-from codiag.tensors._sketch import EntryCount, check_range, entry_count
+from codiag.tensors._sketch import EntryCount, check_range, entry_count, is_large
 from codiag.tensors._sparse import SparseTensor
 from codiag.tensors._sums import Products, Ranges, Shares, SquaredDistance, SquaredNorm, Sum
 
@@ -378,6 +378,24 @@ def cubed(array: Array, modes: Sequence[int]) -> Array:
     from codiag.tensors.chunked import _sums
 
     return _sums.cubed(array, modes)
+
+
+def of_stored(raw: Any) -> Any:
+    """Return an array of zarr or h5py as one of dask, in multiples of its chunks, or a small one read; others as is."""
+    is_stored = type(raw).__module__.partition(".")[0] in ("zarr", "h5py")
+    if not is_stored or not hasattr(raw, "shape") or not hasattr(raw, "dtype"):
+        return raw
+    if not is_large(raw.shape):
+        return raw[...]
+    try:
+        import dask.array
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"tensor must be in memory, or dask installed, which reads arrays of {type(raw).__name__} in chunks; got "
+            f"one of shape {raw.shape}. Get it with pip install 'codiag[dask]', or pass tensor[...]",
+            name="dask",
+        ) from error
+    return dask.array.from_array(raw, chunks="auto", inline_array=True)
 
 
 def without_missing_entries(array: Array, weights: Array | None) -> tuple[Array, Array]:

@@ -1,0 +1,51 @@
+"""What makes components identifiable, and what a fit says about its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import codiag
+from codiag.synthetic import noisy_tensor, unit_factor
+from codiag.tensors import FactoredTensor
+from codiag.theory import factor_condition, incoherence, kruskal_condition, kruskal_rank
+
+
+def test_what_makes_factors_identifiable():
+    factor = np.linalg.cholesky(0.7 * np.eye(5) + 0.3).T  # cosines of 0.3
+    assert incoherence(factor) == pytest.approx(0.3)
+    assert factor_condition(np.eye(4)[:, :3]) == pytest.approx(1)
+    assert kruskal_rank(factor) == 5
+    twins = np.column_stack([np.eye(3), [1.0, 1.0, 0.0]])
+    assert kruskal_rank(twins) == 2
+    assert kruskal_rank(np.column_stack([np.eye(3), [2.0, 0.0, 0.0]])) == 1
+    assert kruskal_condition([unit_factor(4, 5, seed) for seed in range(3)])
+    assert not kruskal_condition([unit_factor(2, 4, seed) for seed in range(3)])
+    assert kruskal_condition([unit_factor(size, 2, size) for size in (2, 2, 2)])  # 6 = 2 * 2 + 2, just enough
+    assert not kruskal_condition([unit_factor(4, 4, 0), unit_factor(4, 4, 1), np.ones((3, 4))])  # 9 < 2 * 4 + 2
+    assert kruskal_rank(unit_factor(10, 30, 0)) <= 10
+
+
+def test_a_fit_says_which_components_to_trust():
+    good = codiag.factorize(noisy_tensor((8, 9, 10), 3, noise=1e-3, seed=0).tensor, 3, seed=0).diagnose()
+    assert set(good.verdicts) == {"well"}
+    assert str(good) == "3 of 3 components are well determined."
+    assert good.unique
+
+    rng = np.random.default_rng(0)
+    sides = [unit_factor(size, 3, rng) for size in (10, 11, 12)]
+    weak = FactoredTensor(np.array([5.0, 4.0, 0.05]), sides).to_dense() + 0.01 * rng.standard_normal((10, 11, 12))
+    told = codiag.factorize(weak, 3, seed=0).diagnose()
+    assert told.verdicts[:2] == ("well", "well")
+    assert told.verdicts[2] != "well"
+    assert "removing it would not make the fit measurably worse" in told.reasons[2]
+    assert "Component 2 is" in str(told)
+
+    for side in sides:
+        side[:, 1] = side[:, 0] + 0.15 * side[:, 1]
+        side[:, 1] /= np.linalg.norm(side[:, 1])
+    alike = FactoredTensor(np.array([2.0, 2.0, 2.0]), sides).to_dense() + 0.004 * rng.standard_normal((10, 11, 12))
+    told = codiag.factorize(alike, 3, seed=0).diagnose()
+    doubtful = [reason for reason in told.reasons if reason]
+    assert doubtful
+    assert all("it is like component" in reason for reason in doubtful)
