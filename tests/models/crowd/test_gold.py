@@ -100,11 +100,11 @@ def test_rows_of_a_matrix_have_a_class_each():
         [*wrong[:20].tolist(), *[None] * 40],
     ):
         assert_array_equal(DawidSkene(init="majority").fit(matrix, y).probas_, expected)
-    with pytest.raises(ValueError, match="^y must"):
+    with pytest.raises(ValueError, match=r"^y must"):
         DawidSkene().fit(matrix, wrong[:20])
-    with pytest.raises(ValueError, match="^columns must be vectors"):
+    with pytest.raises(ValueError, match=r"^columns must be vectors"):
         DawidSkene().fit(matrix, np.stack([marked, marked], axis=1))
-    with pytest.raises(TypeError, match="^y must"):
+    with pytest.raises(TypeError, match=r"^y must"):
         DawidSkene().fit(matrix, np.array(1))
 
 
@@ -148,5 +148,5 @@ def test_tasks_in_doubt_come_in_the_order_of_doubt():
     assert {key: column[:7].tolist() for key, column in table.items()} == {
         key: column.tolist() for key, column in model.least_confident(7).items()
     }
-    with pytest.raises(ValueError, match="^n must"):
+    with pytest.raises(ValueError, match=r"^n must"):
         model.least_confident(0)

@@ -118,7 +118,7 @@ def test_families_may_be_given():
     assert_array_equal(one.probas_, other.probas_)
     assert Jury(random_state=0, families=None).fit(jury.votes).families_ == []
     for wrong in ({"x": 1}, ["a", "b"], "some"):
-        with pytest.raises(ValueError, match="^families must"):
+        with pytest.raises(ValueError, match=r"^families must"):
             Jury(families=wrong).fit(jury.votes)
 
 
@@ -187,5 +187,5 @@ def test_steps_that_end_too_early_are_warned_of():
     with pytest.warns(UserWarning, match="max_iter=2"):
         assert not Jury(families=None, max_iter=2, random_state=0).fit(votes).converged_
     assert run_families(as_votes(votes), np.full(6, -1), as_votes(votes).shares, 500, 1e-5).converged
-    with pytest.raises(ValueError, match="^max_iter must"):
+    with pytest.raises(ValueError, match=r"^max_iter must"):
         Jury(max_iter=0).fit(votes)

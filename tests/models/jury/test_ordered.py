@@ -74,5 +74,5 @@ def test_known_grades_are_held():
     wrong = {task: int(graded.truth[task] + 1) % 3 for task in range(20)}
     model = Jury(families=None, ordered=True, random_state=0).fit(graded.votes, wrong)
     assert model.labels_[:20].tolist() == list(wrong.values())
-    with pytest.raises(TypeError, match="^ordered must"):
+    with pytest.raises(TypeError, match=r"^ordered must"):
         Jury(ordered="yes").fit(graded.votes)

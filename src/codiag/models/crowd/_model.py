@@ -17,7 +17,7 @@ from codiag.models.crowd._em import Prior, Start, as_prior, expect, known_or_uni
 from codiag.models.crowd._prior import run_with_estimated_prior
 from codiag.models.crowd._starts import start_from_given, start_from_moments
 from codiag.models.crowd._tables import CrowdTables, Tables, keep_results
-from codiag.models.crowd._uncertainty import HIGH, LOW, estimate_uncertainty
+from codiag.models.crowd._uncertainty import HIGH, LOW, information_uncertainty, posterior_uncertainty
 from codiag.models.crowd._votes import Votes, as_votes, with_gold
 
 
@@ -152,10 +152,11 @@ class DawidSkene(VoteModel):
 
     *Needs* three workers and, for k classes (at most 100), k tasks with votes of three workers, better far more;
     otherwise it starts from the majority vote, with a warning. *Costs*, for n votes on t tasks, :math:`O(t k^3)` flops
-    for each partition and :math:`O(n k)` for each step of expectation maximization, and memory for the
-    votes and for one confusion matrix for each worker and partition. *Guarantees*, if the model is right, moments that
-    converge to the truth as the number of tasks grows, and then an objective that never decreases. *Fails* if most workers are wrong in the same way, or if workers who copy outvote the others on their
-    tasks: votes alone do not distinguish this from being right.
+    for each partition and :math:`O(n k)` for each step of expectation maximization, and memory for the votes and for
+    one confusion matrix for each worker and partition. *Guarantees*, if the model is right, moments that converge to
+    the truth as the number of tasks grows, and then an objective that never decreases. *Fails* if most workers are
+    wrong in the same way, or if workers who copy outvote the others on their tasks: votes alone do not distinguish this
+    from being right.
 
     Parameters
     ----------
@@ -236,8 +237,8 @@ class DawidSkene(VoteModel):
     Tasks, workers and classes are sorted by name when votes are read, so that results do not depend on the order of
     the votes. The partitions of the workers are random: they depend on `random_state`, and on which names come first.
 
-    Standard errors of confusion matrices come from the information in the likelihood, and take the other workers as
-    known. With the estimated prior, the standard error of an accuracy is that of its posterior distribution. Intervals
+    Standard errors take the other workers as known. With the estimated prior they are those of the posterior
+    distribution of a worker, with a number for smoothing they come from the information in the likelihood. Intervals
     are those of a Beta distribution with this mean and standard error.
 
     Workers who copy each other, or whose mistakes are the same mistakes, are not independent: `Jury` is a model of
@@ -321,12 +322,13 @@ class DawidSkene(VoteModel):
         """
         votes = self._read(data, y)
         prior = as_prior(votes, self.prior, self.smoothing, one_coin=self.one_coin)
-        start, is_estimated = self._start(votes, prior), isinstance(self.smoothing, str)
-        if is_estimated:
-            run, prior = run_with_estimated_prior(votes, start, prior, self.max_iter, self.tol)
+        start = self._start(votes, prior)
+        if isinstance(self.smoothing, str):
+            run, workers = run_with_estimated_prior(votes, start, prior, self.max_iter, self.tol)
+            errors = posterior_uncertainty(votes, run, workers)
         else:
             run = run_em(votes, start, prior, self.max_iter, self.tol)
-        errors = estimate_uncertainty(votes, run, prior, is_estimated=is_estimated)
+            errors = information_uncertainty(votes, run, prior)
         accuracy, (low, high) = run.model.accuracies, errors.intervals.T
         columns = {"accuracy": accuracy, "standard_error": errors.accuracies, LOW: low, HIGH: high}
         keep_results(self, votes, run.classes, known_or_uniform(run.model.confusions), run.model.shares, columns)

@@ -19,9 +19,9 @@ from scipy.special import betaln, expit, gammaln, logit, logsumexp, softmax
 from codiag.models.crowd._em import Prior, Run, Start, counted, run_em
 from codiag.models.crowd._votes import Votes
 
-SKILLS = expit(np.linspace(-4.4, 4.4, 12))
+SKILLS = expit(np.linspace(-4.4, 4.4, 34))
 """Grid of skills: probabilities from 0.012 to 0.988."""
-STRENGTHS = np.array([2.0, 10.0, 50.0])
+STRENGTHS = np.array([2.0, 10.0, 50.0, 250.0, 1250.0])
 """Grid of strengths, in votes: how closely the accuracies of a worker in different classes follow the skill."""
 SKILL, STRENGTH = (grid.ravel() for grid in np.meshgrid(SKILLS, STRENGTHS, indexing="ij"))
 """Skill and strength of every kind of worker."""
@@ -90,7 +90,7 @@ class CrowdPrior(NamedTuple):
 
 def run_with_estimated_prior(
     votes: Votes, start: Start, prior: Prior, max_iter: int, tol: float
-) -> tuple[Run, Prior]:
+) -> tuple[Run, CrowdPrior]:
     """Alternate the estimate of the prior of workers and expectation maximization under it."""
     for _ in range(PASSES):
         cells = counted(votes, start.classes)
@@ -98,7 +98,7 @@ def run_with_estimated_prior(
         prior = prior._replace(cells=added_votes(cells, workers), tasks=1.0)
         run = run_em(votes, start, prior, max_iter, tol)
         start = start if max_iter == 0 else Start(run.classes)
-    return run, prior
+    return run, workers
 
 
 def estimate_prior(cells: np.ndarray, *, one_coin: bool) -> CrowdPrior:
@@ -133,12 +133,36 @@ def accuracy_deviations(right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     Accuracies have a mixture of Beta distributions, one for each kind.
     """
     outcomes = Outcomes(right[:, None], wrong[:, None], None)
-    scores = kind_scores(outcomes, CrowdPrior(np.empty(0), np.zeros(1), np.empty((0, 0)), 0.0))
-    kinds = softmax(scores + np.log(_frequencies(scores)), axis=1)
-    total = STRENGTH + outcomes.right + outcomes.wrong
-    mean = (STRENGTH * SKILL + outcomes.right) / total
-    square = mean * (mean * total + 1) / (total + 1)
-    return np.sqrt(np.maximum(np.sum(kinds * square, axis=1) - np.sum(kinds * mean, axis=1) ** 2, 0))
+    prior = CrowdPrior(np.empty(0), np.zeros(1), np.empty((0, 0)), 0.0)
+    mean, square = _moments(outcomes, prior._replace(frequencies=_frequencies(kind_scores(outcomes, prior))))
+    return np.sqrt(np.maximum(square - mean**2, 0))[:, 0]
+
+
+def confusion_deviations(cells: np.ndarray, prior: CrowdPrior) -> np.ndarray:
+    """Return standard deviations of confusion matrices, given votes (workers, given, true)."""
+    k, same = prior.wrong.shape[0], np.eye(prior.wrong.shape[0], dtype=bool)
+    outcomes = Outcomes.of(cells, one_coin=prior.ease.size < k)
+    mean, square = _moments(outcomes, prior)
+    center, scatter = np.full((1, k, k), 1 / max(k - 1, 1)), np.zeros((1, 1, 1))  # of wrong labels
+    if outcomes.cells is not None:
+        alpha = np.where(same, 0.0, prior.strength * prior.wrong + cells)
+        size = np.maximum(alpha.sum(axis=1, keepdims=True), 1e-9)
+        center, scatter = alpha / size, alpha * (size - alpha) / (size**2 * (size + 1))
+    wrong_square = (1 - 2 * mean + square)[:, None] * (center**2 + scatter)
+    variances = np.where(same, (square - mean**2)[:, None], wrong_square - ((1 - mean)[:, None] * center) ** 2)
+    return np.sqrt(np.maximum(variances, 0))
+
+
+def _moments(outcomes: Outcomes, prior: CrowdPrior) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and mean squares of the probabilities to be right, (workers, columns), given the votes."""
+    kinds = softmax(kind_scores(outcomes, prior) + np.log(prior.frequencies), axis=1)
+    mean, square = np.empty_like(outcomes.right), np.empty_like(outcomes.right)
+    for c in range(mean.shape[1]):
+        first = STRENGTH * prior.rates[:, c] + outcomes.right[:, c, None]
+        total = STRENGTH + (outcomes.right + outcomes.wrong)[:, c, None]
+        mean[:, c] = np.sum(kinds * first / total, axis=1)
+        square[:, c] = np.sum(kinds * first * (first + 1) / (total * (total + 1)), axis=1)
+    return mean, square
 
 
 def added_votes(cells: np.ndarray, prior: CrowdPrior) -> np.ndarray:
@@ -150,12 +174,7 @@ def added_votes(cells: np.ndarray, prior: CrowdPrior) -> np.ndarray:
     k, same = prior.wrong.shape[0], np.eye(prior.wrong.shape[0], dtype=bool)
     outcomes = Outcomes.of(cells, one_coin=prior.ease.size < k)
     kinds = softmax(kind_scores(outcomes, prior) + np.log(prior.frequencies), axis=1)
-    totals = outcomes.right + outcomes.wrong
-    mean = np.empty_like(totals)
-    for c in range(mean.shape[1]):
-        first = STRENGTH * prior.rates[:, c] + outcomes.right[:, c, None]
-        mean[:, c] = np.sum(kinds * first / (STRENGTH + totals[:, c, None]), axis=1)
-    strength = (kinds @ STRENGTH)[:, None]
+    mean, totals, strength = _moments(outcomes, prior)[0], outcomes.right + outcomes.wrong, (kinds @ STRENGTH)[:, None]
     right, wrong = mean * (strength + totals), (1 - mean) * (strength + totals)
     if outcomes.cells is None:
         right, wrong = (np.maximum(part, LEAST_ADDED) / k for part in (right - outcomes.right, wrong - outcomes.wrong))

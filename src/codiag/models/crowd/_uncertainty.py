@@ -1,7 +1,7 @@
-r"""Standard errors and intervals of the workers of a crowd, by the information in the likelihood.
+r"""Standard errors and intervals of the workers of a crowd; the other workers are taken as known.
 
-The other workers and the shares of the classes are taken as known. The prior of a worker, given or estimated, counts as
-votes that were seen.
+With pseudo-counts that are given they come from the information in the likelihood, with an estimated prior from the
+posterior distribution of a worker.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from scipy import sparse
 from scipy.special import betaincinv
 
 from codiag._arrays import blocks
-from codiag.models.crowd._em import Prior, Run
-from codiag.models.crowd._prior import accuracy_deviations
+from codiag.models.crowd._em import Prior, Run, counted
+from codiag.models.crowd._prior import CrowdPrior, accuracy_deviations, confusion_deviations
 from codiag.models.crowd._votes import Votes
 
 LEVEL = 0.9
@@ -33,27 +33,20 @@ class Uncertainty(NamedTuple):
     intervals: np.ndarray
 
 
-def estimate_uncertainty(votes: Votes, run: Run, prior: Prior, *, is_estimated: bool) -> Uncertainty:
-    """Return standard errors, and intervals of Beta distributions that have them.
-
-    The error of an accuracy is by the information in the votes, or, if the prior is estimated, that of the posterior
-    distribution.
-    """
+def information_uncertainty(votes: Votes, run: Run, prior: Prior) -> Uncertainty:
+    """Return standard errors by the inverse of the information, and intervals of Beta distributions that have them."""
     errors = _confusion_errors(votes, run, prior)
-    if is_estimated:
-        accuracies = _skill_errors(votes, run)
-    else:
-        by_class = np.einsum("wcc->wc", errors) * run.model.shares
-        accuracies = by_class.sum(axis=1) if prior.one_coin else np.sqrt(np.sum(by_class**2, axis=1))
+    by_class = np.einsum("wcc->wc", errors) * run.model.shares
+    accuracies = by_class.sum(axis=1) if prior.one_coin else np.sqrt(np.sum(by_class**2, axis=1))
     return Uncertainty(errors, accuracies, beta_intervals(run.model.accuracies, accuracies))
 
 
-def _skill_errors(votes: Votes, run: Run) -> np.ndarray:
-    r"""Return standard deviations of the posterior distributions of the accuracies of workers, (workers,).
+def posterior_uncertainty(votes: Votes, run: Run, workers: CrowdPrior) -> Uncertainty:
+    r"""Return standard deviations of posterior distributions, given an estimated prior, and intervals that have them.
 
-    A vote that is right with probability q has the information :math:`(q / a - (1 - q) / (1 - a))^2`, where a vote on a
-    task of known class has :math:`1 / (a (1 - a))`. The ratio is the number of votes on tasks of known class that it is
-    worth.
+    A vote that is right with probability q has the information :math:`(q / a - (1 - q) / (1 - a))^2` about the accuracy
+    a, where a vote on a task of known class has :math:`1 / (a (1 - a))`. The ratio is the number of votes on tasks of
+    known class that it is worth.
     """
     right = run.classes[votes.task, votes.label]
     n_workers, totals = votes.workers.size, np.maximum(votes.votes_of_workers, 1)
@@ -61,7 +54,9 @@ def _skill_errors(votes: Votes, run: Run) -> np.ndarray:
     rate = np.clip(n_right / totals, 0.01, 0.99)[votes.worker]
     worth = (right * (1 - rate) - (1 - right) * rate) ** 2 / (rate * (1 - rate))
     ratio = np.minimum(np.bincount(votes.worker, worth, n_workers) / totals, 1.0)
-    return accuracy_deviations(ratio * n_right, ratio * (totals - n_right))
+    errors = confusion_deviations(ratio[:, None, None] * counted(votes, run.classes), workers)
+    accuracies = accuracy_deviations(ratio * n_right, ratio * (totals - n_right))
+    return Uncertainty(errors, accuracies, beta_intervals(run.model.accuracies, accuracies))
 
 
 def beta_intervals(means: np.ndarray, errors: np.ndarray) -> np.ndarray:
@@ -80,10 +75,10 @@ def _confusion_errors(votes: Votes, run: Run, prior: Prior) -> np.ndarray:
     n_workers, k, _ = run.model.confusions.shape
     if prior.one_coin:
         return _one_coin_errors(votes, run, prior)
-    parts, added = [], np.broadcast_to(prior.cells, run.model.confusions.shape)
+    parts = []
     for some in blocks(n_workers, k**3):
         rows = votes.by_worker[some.start * k : some.stop * k]
-        parts.append(_errors_of_workers(rows, run.classes, run.model.confusions[some], added[some]))
+        parts.append(_errors_of_workers(rows, run.classes, run.model.confusions[some], prior.cells))
     return np.concatenate(parts)
 
 
@@ -115,7 +110,7 @@ def _one_coin_errors(votes: Votes, run: Run, prior: Prior) -> np.ndarray:
     right = run.classes[votes.task, votes.label]
     scores = right / accuracy[votes.worker] - (1 - right) / (1 - accuracy[votes.worker])
     information = np.bincount(votes.worker, weights=scores**2, minlength=n_workers)
-    diagonal, total = np.einsum("...cc->...", prior.cells), prior.cells.sum(axis=(-2, -1))
-    information += diagonal / accuracy**2 + (total - diagonal) / (1 - accuracy) ** 2
+    diagonal = np.trace(prior.cells)
+    information += diagonal / accuracy**2 + (prior.cells.sum() - diagonal) / (1 - accuracy) ** 2
     errors = 1 / np.sqrt(np.maximum(information, 1e-12))
     return errors[:, None, None] * np.where(np.eye(k, dtype=bool), 1.0, 1 / max(k - 1, 1))

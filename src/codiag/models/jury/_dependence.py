@@ -1,7 +1,7 @@
 r"""What judges have in common beyond the states of items: correlations of votes, their worth, and exact copies.
 
 A vote of judge i on item t is a vector with a one at its label. From it the distribution that is expected of this judge
-is subtracted, given the state of the item, which is its class and its difficulty, or its quality. The correlation of two
+is subtracted, given the state of the item, which is its class and difficulty, or its quality. The correlation of two
 judges is the sum of products of what remains over the items they share, divided by the geometric mean of the sums of
 expected squares; squares as they are would be small where all votes happen to be right, and correlations of few items
 too large. Given the states it is zero for judges who vote independently, and :math:`\rho^2` for two who follow a common

@@ -1,6 +1,6 @@
 r"""Which judges think alike: families by the similarity of votes, as many as make all votes most probable.
 
-The search begins only if some pair agrees more, given the class and the difficulty of items, than all pairs together let
+The search begins only if some pair agrees more, given class and difficulty of items, than all pairs together let
 expect of the largest, or if two are copies. Judges are then joined by average linkage of the correlations of their
 votes. These are larger within a family than between families of the same accuracy, whatever the classes, which are not
 known yet; two good judges of different families may agree as often. Therefore linkage only proposes partitions, one for
@@ -86,9 +86,7 @@ def _neighbours(level: int, n_levels: int) -> list[int]:
     return [each for each in (level, level - 1, level + 1) if 0 <= each < n_levels]
 
 
-def _suspects(
-    votes: Votes, alone: np.ndarray, copies: list[tuple[int, int]], rng: np.random.Generator
-) -> np.ndarray:
+def _suspects(votes: Votes, alone: np.ndarray, copies: list[tuple[int, int]], rng: np.random.Generator) -> np.ndarray:
     """Return the judges who may be in a family: none if no pair is alike."""
     run = run_families(votes, alone, votes.shares, MAX_ITER, TOL)
     pairs = residual_correlations(votes, run.model.by_state(), run.states, rng)

@@ -1,9 +1,9 @@
 r"""Families of judges who think alike, and items that are hard for all: a model of votes, fitted by EM.
 
 An item has a class c and a difficulty g: with probability g a judge guesses, whatever the item is, so that given both a
-judge who has the confusion matrix C gives label l with the probability :math:`(1 - g) C[l, c] + g / k`. Difficulties are
-on a grid, with shares that are estimated for every class. All judges find the same items hard, which correlates their
-votes given the class, although they vote independently.
+judge who has the confusion matrix C gives label l with the probability :math:`(1 - g) C[l, c] + g / k`. Difficulties
+are on a grid, with shares that are estimated for every class. All judges find the same items hard, which correlates
+their votes given the class, although they vote independently.
 
 The judges of a family share a second answer z to every item, which has a confusion matrix A of its own. Judge i follows
 it with the probability :math:`\rho_i`, and votes by :math:`C_i` otherwise. With :math:`A^g` and :math:`C_i^g` for the
@@ -13,8 +13,8 @@ matrices on items of difficulty g, the votes :math:`v_i` of a family on an item 
 
 and those of different families are independent given the class and the difficulty. Copiers are a family with
 :math:`\rho` near one. With :math:`b_i[l] = \log(1 + \rho_i / ((1 - \rho_i) C_i^g[l, c]))` the logarithm of a term is
-:math:`\log A^g[z, c] + \sum_i \log((1 - \rho_i) C_i^g[v_i, c]) + \sum_{i: v_i = z} b_i[z]`, so that a step costs as much
-as one for independent judges, and :math:`k^2` numbers for each difficulty, family and item.
+:math:`\log A^g[z, c] + \sum_i \log((1 - \rho_i) C_i^g[v_i, c]) + \sum_{i: v_i = z} b_i[z]`, so that a step costs as
+much as one for independent judges, and :math:`k^2` numbers for each difficulty, family and item.
 
 A state is a pair of class and difficulty; arrays by state have the difficulties of the first class first.
 """
@@ -187,16 +187,20 @@ def count_cells(
 
 
 def _maximize(
-    votes: Votes, families: list[Family], model: FamilyModel, states: np.ndarray, answers: list[np.ndarray], *, coin: bool
+    votes: Votes,
+    families: list[Family],
+    model: FamilyModel,
+    states: np.ndarray,
+    answers: list[np.ndarray],
+    *,
+    coin: bool,
 ) -> FamilyModel:
     cells = count_cells(votes, families, model, states, answers)
     followed = cells.followed.sum(axis=(1, 2))
     follows = np.clip((followed + 1) / (votes.votes_of_workers + 2), LEAST, MOST)
     shares = states.sum(axis=0) + ADDED
     own, of_families = (_as_confusions(part + ADDED, coin=coin) for part in (cells.own, cells.answers))
-    return FamilyModel(
-        own, np.where(model.family >= 0, follows, 0.0), of_families, shares / shares.sum(), model.family
-    )
+    return FamilyModel(own, np.where(model.family >= 0, follows, 0.0), of_families, shares / shares.sum(), model.family)
 
 
 def _as_confusions(cells: np.ndarray, *, coin: bool) -> np.ndarray:
