@@ -174,7 +174,7 @@ def _solved(equations: _Equations, damping: float, scale: float, max_products: i
 
 
 def solve_directly(curvature: CurvatureLike, gradient: Array, damping: float) -> Array:
-    """Return the damped step by factorizing the matrix; the least-norm one if components of no weight make it singular."""
+    """Return the damped step by factorizing the matrix; of least norm if components of no weight make it singular."""
     xp = array_namespace(gradient)
     matrix, diagonal = curvature.matrix(), xp.reshape(damping * curvature.scales, (-1, 1))
     damped = curvature.within(matrix + diagonal * identity(math.prod(gradient.shape), matrix))

@@ -78,7 +78,6 @@ def dependence(model: Jury, *, axes: Any = None) -> Any:
         _frame_families(grid[0, 0], families[order])
         if axes is None:
             figure.suptitle("Correlation of judges beyond the labels", fontsize=11, color=INK)
-            tell_without_font(figure, model.workers_.tolist())
     return figure
 
 
