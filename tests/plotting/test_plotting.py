@@ -118,7 +118,7 @@ def test_labels_a_factor_apart_are_on_a_logarithmic_axis():
 
 def test_symmetric_fits_have_one_column():
     planted = noisy_tensor((6, 6, 6), 2, symmetric=True, noise=0.01, seed=0)
-    symmetric = codiag.factorize(planted.tensor, 2, seed=0)
+    symmetric = codiag.factorize(planted.tensor, 2, symmetric=True, seed=0)
     for figure, n_axes in ((symmetric.plot(), 2), (plotting.leverage(symmetric), 1)):
         assert len(figure.axes) == n_axes
         assert_nothing_overlaps(figure)
@@ -320,10 +320,12 @@ def test_dependence_is_drawn_by_family(n_judges, n_families):
 
 
 def test_dependence_that_is_not_known_is_gray():
-    model = jury(5, 0)
-    pairs = model._pairs
-    known = (pairs.first != 0) | (pairs.second != 1)
-    model._pairs = type(pairs)(*(column[known] for column in pairs))
+    from codiag.models import Jury
+
+    task, worker = np.indices((120, 5)).reshape(2, -1)
+    labels = np.random.default_rng(0).integers(0, 2, task.size)
+    apart = (worker > 1) | (task % 2 == worker)  # the first two have no task in common
+    model = Jury(random_state=0, families=None).fit((task[apart], worker[apart], labels[apart]))
     image = plotting.dependence(model).axes[0].images[0]
     colors = image.cmap(image.norm(image.get_array()))
     assert_allclose(colors[0, 1, :3], np.array([0x8D, 0x99, 0xA6]) / 255)
@@ -426,7 +428,7 @@ def test_tables_for_notebooks(fit):
     evil = codiag.factorize(Labelled(data(), Labels(("<b>", "day", "dose"), (names, DAYS, None))), 1, seed=0)
     assert "<script>" not in evil._repr_html_()
     assert "<b>" not in evil._repr_html_()
-    wide = codiag.factorize(noisy_tensor((9, 9, 9), 4, symmetric=True, seed=0).tensor, 4, seed=0)
+    wide = codiag.factorize(noisy_tensor((9, 9, 9), 4, symmetric=True, seed=0).tensor, 4, symmetric=True, seed=0)
     assert "all modes: standard error" in wide._repr_html_()
     joint = codiag.joint_diagonalize(np.eye(3)[None] * np.arange(1, 5.0)[:, None, None], seed=0)
     assert joint._repr_html_().count("<td>no</td>") == 3

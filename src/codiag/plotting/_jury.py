@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from codiag.models.crowd import worker_columns
 from codiag.models.jury import dependence_among
-from codiag.plotting._style import INK, MUTED, grid_of_axes, shown, tell_without_font
+from codiag.plotting._style import INK, MUTED, grid_of_axes, shown
 
 if TYPE_CHECKING:
     from codiag.models.jury import Jury
@@ -35,10 +35,10 @@ def dependence_height(n_workers: int) -> float:
 
 
 def dependence(model: Jury, *, axes: Any = None) -> Any:
-    """Draw which judges think alike: correlations of their votes, beyond class and difficulty of the items.
+    """Draw which judges think alike: correlations of their answers given the labels.
 
     Judges are sorted by family, and families are framed. Zero, for judges who are wrong independently of each other, is
-    white; gray are pairs that share too few items.
+    white; gray are pairs that share too few tasks.
 
     Parameters
     ----------
@@ -78,7 +78,6 @@ def dependence(model: Jury, *, axes: Any = None) -> Any:
         _frame_families(grid[0, 0], families[order])
         if axes is None:
             figure.suptitle("Correlation of judges beyond the labels", fontsize=11, color=INK)
-            tell_without_font(figure, model.workers_.tolist())
     return figure
 
 
