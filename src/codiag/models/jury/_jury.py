@@ -164,6 +164,14 @@ class Jury(VoteModel):
         -------
         tuple of Warning
             The warnings of `fit`.
+
+        Examples
+        --------
+        >>> from codiag.models import Jury
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> Jury(random_state=0).learn(crowd.votes)
+        ()
         """
         votes = self._read(data, y)
         rng = as_generator(self.random_state, "random_state")
