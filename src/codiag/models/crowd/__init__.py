@@ -12,7 +12,7 @@ from codiag.models.crowd._em import (
     maximize,
     one_coin,
 )
-from codiag.models.crowd._forms import as_column, as_frame, is_missing, named_columns, of_one_length
+from codiag.models.crowd._forms import as_column, as_frame, enumerated, is_missing, named_columns, of_one_length
 from codiag.models.crowd._invalid import set_aside_invalid
 from codiag.models.crowd._model import DawidSkene, VoteModel, not_converged, vote_warnings
 from codiag.models.crowd._prior import SKILL, added_votes, estimate_prior
@@ -27,5 +27,5 @@ from codiag.models.crowd._tables import (
     least_confident_columns,
     worker_columns,
 )
-from codiag.models.crowd._uncertainty import HIGH, LEVEL, LOW, beta_intervals
+from codiag.models.crowd._uncertainty import HIGH, LEVEL, LOW, TAILS, beta_intervals
 from codiag.models.crowd._votes import Votes, as_votes, with_gold

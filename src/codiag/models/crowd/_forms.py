@@ -73,7 +73,7 @@ def as_frame(data: Any) -> Any:
     try:
         frame = nw.from_native(data, pass_through=True)
     except ValueError:  # of narwhals, about columns of the same name
-        raise ValueError(f"votes must have columns of different names; got {_listed(data.columns)}") from None
+        raise ValueError(f"votes must have columns of different names; got {enumerated(data.columns)}") from None
     if isinstance(frame, nw.LazyFrame):
         return frame.collect()
     return frame if isinstance(frame, nw.DataFrame) else None
@@ -87,7 +87,7 @@ def named_columns(
     found = [next((given[word] for word in words if word in given), None) for words in wanted.values()]
     if None in found:
         listed = ", ".join(" or ".join(words) for words in wanted.values())
-        raise ValueError(f"{argument} must have the columns {listed}; got {_listed(names)}. Rename them")
+        raise ValueError(f"{argument} must have the columns {listed}; got {enumerated(names)}. Rename them")
     return of_one_length([as_column(table[name]) for name in found])
 
 
@@ -174,6 +174,6 @@ def _entries_of(column: Any) -> list[Any]:
     return list(as_column(column).tolist())
 
 
-def _listed(names: Iterable[Any]) -> str:
+def enumerated(names: Iterable[Any]) -> str:
     texts = [str(name) for name in names]
     return ", ".join(texts[:SHOWN]) + (", ..." if len(texts) > SHOWN else "")

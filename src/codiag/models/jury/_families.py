@@ -79,7 +79,7 @@ def find_families(votes: Votes, copies: list[tuple[int, int]], rng: np.random.Ge
     best = max(sorted({int(level) for level in np.linspace(0, len(levels) - 1, MOST_LEVELS)}), key=evidence)
     while (nearby := max(_neighbours(best, len(levels)), key=evidence)) != best:
         best = nearby
-    return as_families(np.where(levels[best] < 0, None, levels[best]).tolist(), votes.workers)
+    return as_families([None if number < 0 else number for number in levels[best].tolist()], votes.workers)
 
 
 def _neighbours(level: int, n_levels: int) -> list[int]:
