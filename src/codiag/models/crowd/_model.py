@@ -82,6 +82,13 @@ class VoteModel(CrowdTables, Model):
         -------
         array of shape (n_tasks,), or a series or data frame if votes came as a data frame
             The labels, in the order of `tasks_`.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> votes = [[0, 0, 0], [1, 1, 0], [0, 0, 0], [1, 1, 1]] * 5     # tasks x workers
+        >>> DawidSkene(random_state=0).fit_predict(votes)[:4].tolist()
+        [0, 1, 0, 1]
         """
         warn_caller(self.learn(X, y))
         return self.labels_
@@ -98,6 +105,13 @@ class VoteModel(CrowdTables, Model):
         -------
         array of shape (n_tasks, n_classes), or a data frame if votes came as one
             The probabilities, with rows of sum one.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> votes = [[0, 0, 0], [1, 1, 0], [0, 0, 0], [1, 1, 1]] * 5     # tasks x workers
+        >>> DawidSkene(random_state=0).fit_predict_proba(votes).shape
+        (20, 2)
         """
         warn_caller(self.learn(X, y))
         return self.probas_
@@ -114,6 +128,14 @@ class VoteModel(CrowdTables, Model):
         -------
         array of shape (n_tasks, n_classes), or a data frame if votes came as one
             The probabilities, with rows of sum one.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> votes = [[0, 0, 0], [1, 1, 0], [0, 0, 0], [1, 1, 1]] * 5     # tasks x workers
+        >>> model = DawidSkene(random_state=0).fit(votes)
+        >>> model.predict_proba([[0, 0, 0]]).argmax(axis=1).tolist()
+        [0]
         """
         check_is_fitted(self)
         votes = as_votes(X, self.missing, workers=self.workers_, classes=self.classes_)
@@ -131,6 +153,14 @@ class VoteModel(CrowdTables, Model):
         -------
         array of shape (n_tasks,), or a series or data frame if votes came as a data frame
             The labels, task by task.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> votes = [[0, 0, 0], [1, 1, 0], [0, 0, 0], [1, 1, 1]] * 5     # tasks x workers
+        >>> model = DawidSkene(random_state=0).fit(votes)
+        >>> model.predict([[0, 0, 0], [1, 1, 1]]).tolist()
+        [0, 1]
         """
         check_is_fitted(self)
         votes = as_votes(X, self.missing, workers=self.workers_, classes=self.classes_)
@@ -167,6 +197,8 @@ class DawidSkene(VoteModel):
     max_iter : int
         Largest number of steps of expectation maximization. They end earlier once the objective rises by less than
         `tol` per vote; otherwise there is a warning. Zero returns the start itself.
+    tol : float
+        See `max_iter`.
     prior : "estimated", "uniform" or array of shape (n_classes,)
         The shares of the classes.
     smoothing : "estimated" or float
@@ -180,8 +212,6 @@ class DawidSkene(VoteModel):
         How moments are factorized; by default by joint diagonalization alone.
     n_partitions : int
         Number of random partitions of the workers into three groups to average over.
-    tol : float
-        See `max_iter`.
     missing : object
         Marker of a cell without a vote in a matrix of tasks and workers, besides NaN and None.
     random_state : int or numpy.random.Generator, optional
@@ -319,6 +349,13 @@ class DawidSkene(VoteModel):
         -------
         tuple of Warning
             The warnings of `fit`.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> votes = [[0, 0, 0], [1, 1, 0], [0, 0, 0], [1, 1, 1]] * 5     # tasks x workers
+        >>> DawidSkene(random_state=0).learn(votes)     # no warnings
+        ()
         """
         votes = self._read(data, y)
         prior = as_prior(votes, self.prior, self.smoothing, one_coin=self.one_coin)

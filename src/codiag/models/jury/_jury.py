@@ -164,6 +164,14 @@ class Jury(VoteModel):
         -------
         tuple of Warning
             The warnings of `fit`.
+
+        Examples
+        --------
+        >>> from codiag.models import Jury
+        >>> from codiag.synthetic import jury_votes
+        >>> votes = jury_votes(500, [4, 1, 1, 1, 1], 3, shared=0.8, seed=0)
+        >>> Jury(random_state=0).learn(votes.votes)     # no warnings
+        ()
         """
         votes = self._read(data, y)
         rng = as_generator(self.random_state, "random_state")

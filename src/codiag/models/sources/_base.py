@@ -131,7 +131,17 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         )
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are valid."""
+        """Raise unless parameters are valid.
+
+        Examples
+        --------
+        >>> from codiag.models import JADE
+        >>> JADE().check_parameters()
+        >>> JADE(max_iter=-1).check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: max_iter must not be negative; got -1
+        """
         super().check_parameters()
         if self.diagonalizer is not None and not check_method(self.diagonalizer).orthogonal:
             raise ValueError(f"diagonalizer must be an orthogonal one, like Jacobi(); got {self.diagonalizer!r}")
