@@ -50,7 +50,7 @@ def jackknife_standard_errors(
 
     See Also
     --------
-    codiag.factorize : Its results have standard errors of the components of a tensor.
+    Factorization.jackknife : Standard errors of a tensor fit.
 
     References
     ----------

@@ -150,13 +150,12 @@ def gold_columns(gold: Any) -> tuple[list[Any] | None, list[Any]]:
     if isinstance(gold, Mapping):
         if {"task", "label"} != set(gold):
             return list(gold), list(gold.values())
-        table = gold
+        task, label = named_columns(gold, list(gold), GOLD_COLUMNS, "y")
     else:
         table = as_frame(gold)
         if table is None:
             return _series_entries(gold)
-    names = list(table) if table is gold else table.columns
-    task, label = named_columns(table, names, GOLD_COLUMNS, "y")
+        task, label = named_columns(table, table.columns, GOLD_COLUMNS, "y")
     return task.tolist(), label.tolist()
 
 

@@ -86,9 +86,10 @@ class VoteModel(CrowdTables, Model):
         Examples
         --------
         >>> from codiag.models import DawidSkene
-        >>> votes = [[0, 0, 0], [1, 1, 0], [0, 0, 0], [1, 1, 1]] * 5     # tasks x workers
-        >>> DawidSkene(random_state=0).fit_predict(votes)[:4].tolist()
-        [0, 1, 0, 1]
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).fit_predict(crowd.votes).shape
+        (100,)
         """
         warn_caller(self.learn(X, y))
         return self.labels_
@@ -109,9 +110,10 @@ class VoteModel(CrowdTables, Model):
         Examples
         --------
         >>> from codiag.models import DawidSkene
-        >>> votes = [[0, 0, 0], [1, 1, 0], [0, 0, 0], [1, 1, 1]] * 5     # tasks x workers
-        >>> DawidSkene(random_state=0).fit_predict_proba(votes).shape
-        (20, 2)
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).fit_predict_proba(crowd.votes).shape
+        (100, 2)
         """
         warn_caller(self.learn(X, y))
         return self.probas_
@@ -132,10 +134,10 @@ class VoteModel(CrowdTables, Model):
         Examples
         --------
         >>> from codiag.models import DawidSkene
-        >>> votes = [[0, 0, 0], [1, 1, 0], [0, 0, 0], [1, 1, 1]] * 5     # tasks x workers
-        >>> model = DawidSkene(random_state=0).fit(votes)
-        >>> model.predict_proba([[0, 0, 0]]).argmax(axis=1).tolist()
-        [0]
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).fit(crowd.votes).predict_proba(crowd.votes).shape
+        (100, 2)
         """
         check_is_fitted(self)
         votes = as_votes(X, self.missing, workers=self.workers_, classes=self.classes_)
@@ -157,10 +159,10 @@ class VoteModel(CrowdTables, Model):
         Examples
         --------
         >>> from codiag.models import DawidSkene
-        >>> votes = [[0, 0, 0], [1, 1, 0], [0, 0, 0], [1, 1, 1]] * 5     # tasks x workers
-        >>> model = DawidSkene(random_state=0).fit(votes)
-        >>> model.predict([[0, 0, 0], [1, 1, 1]]).tolist()
-        [0, 1]
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).fit(crowd.votes).predict(crowd.votes).shape
+        (100,)
         """
         check_is_fitted(self)
         votes = as_votes(X, self.missing, workers=self.workers_, classes=self.classes_)
@@ -353,8 +355,9 @@ class DawidSkene(VoteModel):
         Examples
         --------
         >>> from codiag.models import DawidSkene
-        >>> votes = [[0, 0, 0], [1, 1, 0], [0, 0, 0], [1, 1, 1]] * 5     # tasks x workers
-        >>> DawidSkene(random_state=0).learn(votes)     # no warnings
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).learn(crowd.votes)
         ()
         """
         votes = self._read(data, y)

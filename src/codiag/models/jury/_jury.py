@@ -168,9 +168,9 @@ class Jury(VoteModel):
         Examples
         --------
         >>> from codiag.models import Jury
-        >>> from codiag.synthetic import jury_votes
-        >>> votes = jury_votes(500, [4, 1, 1, 1, 1], 3, shared=0.8, seed=0)
-        >>> Jury(random_state=0).learn(votes.votes)     # no warnings
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> Jury(random_state=0).learn(crowd.votes)
         ()
         """
         votes = self._read(data, y)

@@ -137,10 +137,10 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         --------
         >>> from codiag.models import JADE
         >>> JADE().check_parameters()
-        >>> JADE(max_iter=-1).check_parameters()  # refused
+        >>> JADE(n_components=0).check_parameters()  # refused
         Traceback (most recent call last):
             ...
-        ValueError: max_iter must not be negative; got -1
+        ValueError: n_components must be positive; got 0
         """
         super().check_parameters()
         if self.diagonalizer is not None and not check_method(self.diagonalizer).orthogonal:
