@@ -16,5 +16,5 @@ from codiag.models.crowd._tables import (
     least_confident_columns,
     worker_columns,
 )
-from codiag.models.crowd._uncertainty import HIGH, LEVEL, LOW, beta_intervals
+from codiag.models.crowd._uncertainty import HIGH, LEVEL, LOW, TAILS, beta_intervals
 from codiag.models.crowd._votes import Votes, as_votes, with_gold

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import ndtri, softmax
 
 from codiag._checks import as_flag, as_generator, as_number
 from codiag.models.crowd import (
     HIGH,
     LOW,
+    TAILS,
     Tables,
     VoteModel,
     Votes,
@@ -33,8 +34,6 @@ FEWEST_VIEWS = 3
 """Different voices, which are families and judges alone, or effective votes, below which nothing shows who is right."""
 HALVES = 8
 """Random halves of the items, to which the model is fitted again for standard errors."""
-NORMAL = 1.645
-"""Standard errors on either side of an interval of 90 %."""
 
 
 class Jury(VoteModel):
@@ -163,6 +162,14 @@ class Jury(VoteModel):
         -------
         tuple of Warning
             The warnings of `fit`.
+
+        Examples
+        --------
+        >>> from codiag.models import Jury
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> Jury(random_state=0).learn(crowd.votes)
+        ()
         """
         votes = self._read(data, y)
         rng = as_generator(self.random_state, "random_state")
