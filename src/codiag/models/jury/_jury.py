@@ -195,7 +195,7 @@ class Jury(VoteModel):
         self.families_ = [votes.workers[family == number] for number in range(family.max(initial=-1) + 1)]
         self.copies_ = [tuple(votes.workers[list(pair)].tolist()) for pair in copies]
         self.dependence_ = Tables(votes).by_worker(dependence_among(self, np.arange(family.size)), votes.workers)
-        ends = dependence.votes + NORMAL * effective_error * np.array([-1, 1])
+        ends = dependence.votes + effective_error * ndtri(TAILS)
         self.effective_votes_interval_ = np.clip(ends, 0, votes.label.size / votes.tasks.size)
         self.loss_history_, self.converged_ = run.history, run.converged
         return tuple(self._warnings())
