@@ -82,6 +82,14 @@ class VoteModel(CrowdTables, Model):
         -------
         array of shape (n_tasks,), or a series if votes came as a data frame of pandas
             The labels, in the order of `tasks_`.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).fit_predict(crowd.votes).shape
+        (100,)
         """
         warn_caller(self.learn(X, y))
         return self.labels_
@@ -98,6 +106,14 @@ class VoteModel(CrowdTables, Model):
         -------
         array of shape (n_tasks, n_classes), or a data frame if votes came as one of pandas
             The probabilities, with rows of sum one.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).fit_predict_proba(crowd.votes).shape
+        (100, 2)
         """
         warn_caller(self.learn(X, y))
         return self.probas_
@@ -114,6 +130,15 @@ class VoteModel(CrowdTables, Model):
         -------
         array of shape (n_tasks, n_classes), or a data frame if votes came as one of pandas
             The probabilities, with rows of sum one.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> model = DawidSkene(random_state=0).fit(crowd.votes)
+        >>> model.predict_proba(crowd.votes).shape
+        (100, 2)
         """
         check_is_fitted(self)
         votes = as_votes(X, self.missing, workers=self.workers_, classes=self.classes_)
@@ -131,6 +156,15 @@ class VoteModel(CrowdTables, Model):
         -------
         array of shape (n_tasks,), or a series if votes came as a data frame of pandas
             The labels, task by task.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> model = DawidSkene(random_state=0).fit(crowd.votes)
+        >>> model.predict(crowd.votes).shape
+        (100,)
         """
         check_is_fitted(self)
         votes = as_votes(X, self.missing, workers=self.workers_, classes=self.classes_)
@@ -315,6 +349,14 @@ class DawidSkene(VoteModel):
         -------
         tuple of Warning
             The warnings of `fit`.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).learn(crowd.votes)
+        ()
         """
         votes = self._read(data, y)
         prior = as_prior(votes, self.prior, self.smoothing, one_coin=self.one_coin)

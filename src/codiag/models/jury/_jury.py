@@ -163,6 +163,13 @@ class Jury(VoteModel):
         -------
         tuple of Warning
             The warnings of `fit`.
+
+        Examples
+        --------
+        >>> from codiag.models import Jury
+        >>> from codiag.synthetic import jury_votes
+        >>> Jury(random_state=0).learn(jury_votes(100, [1] * 6, 2, seed=0).votes)
+        ()
         """
         votes = self._read(data, y)
         rng = as_generator(self.random_state, "random_state")
