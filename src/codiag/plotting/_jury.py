@@ -33,10 +33,10 @@ def dependence_height(n_workers: int) -> float:
 
 
 def dependence(model: Jury, *, axes: Any = None) -> Any:
-    """Draw which judges think alike: correlations of their votes, beyond class and difficulty of the items.
+    """Draw which judges think alike: correlations of their answers given the labels.
 
     Judges are sorted by family, and families are framed. Zero, for judges who are wrong independently of each other, is
-    white; gray are pairs that share too few items.
+    white; gray are pairs that share too few tasks.
 
     Parameters
     ----------

@@ -24,7 +24,6 @@ from codiag.models.crowd import (
     keep_results,
     not_converged,
     one_coin,
-    vote_warnings,
 )
 from codiag.models.jury._dependence import Dependence, find_copies, measure_dependence, residual_correlations
 from codiag.models.jury._families import MAX_ITER, as_families, family_shares, find_families, sample_tasks
@@ -195,11 +194,11 @@ class Jury(VoteModel):
         self._family_numbers, self._pairs = family, dependence.pairs
         self.families_ = [votes.workers[family == number] for number in range(family.max(initial=-1) + 1)]
         self.copies_ = [tuple(votes.workers[list(pair)].tolist()) for pair in copies]
-        self.dependence_ = Tables(votes).by_worker_pair(dependence_among(self, np.arange(family.size)))
+        self.dependence_ = Tables(votes).by_worker(dependence_among(self, np.arange(family.size)), votes.workers)
         ends = dependence.votes + effective_error * ndtri(TAILS)
         self.effective_votes_interval_ = np.clip(ends, 0, votes.label.size / votes.tasks.size)
         self.loss_history_, self.converged_ = run.history, run.converged
-        return tuple(self._warnings(votes))
+        return tuple(self._warnings())
 
     def family_table(self) -> Any:
         """Return the judges who think alike as a table, family by family.
@@ -283,8 +282,7 @@ class Jury(VoteModel):
         sampling = (right * n + 1) * ((1 - right) * n + 1) / (n + 2) ** 2 / (n + 3)  # of a Beta distribution
         return np.sqrt(squares[:-1] + sampling), float(np.sqrt(squares[-1]))
 
-    def _warnings(self, votes: Votes) -> Iterator[Warning]:
-        yield from vote_warnings(votes)
+    def _warnings(self) -> Iterator[Warning]:
         if self.tol > 0 and not self.converged_:
             yield not_converged(self.max_iter, self.tol)
         if self.reason_ is not None:
