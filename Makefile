@@ -4,20 +4,25 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS := plot,data
 # A process a core, each on one BLAS thread: small products are not worth waking a second one.
-PARALLEL := --numprocesses auto --dist loadfile
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+ALL := --doctest-modules tests src
 
-.PHONY: demo test lint coverage docs linkcheck fuzz bench bench-full reproduce clean
+.PHONY: demo test test-all lint coverage docs linkcheck fuzz bench bench-full reproduce clean
 
 demo: $(VENV)/.installed
 	$(BIN)/codiag demo
 
 test: $(VENV)/.installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PARALLEL)
+	$(PYTEST) -m "not slow"
 
-# The suite with coverage of lines: coverage.json, and the badge in .github.
+# Examples in docstrings, pages of the documentation, simulations and ten times the inputs of the fuzzer, too.
+test-all: $(VENV)/.installed
+	HYPOTHESIS_PROFILE=all $(PYTEST) $(ALL)
+
+# The whole suite with coverage of lines: coverage.json, and the badge in .github.
 coverage: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --group coverage
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term --cov-report=json
+	$(PYTEST) $(ALL) --cov --cov-report=term --cov-report=json
 	$(BIN)/python .ci/badge.py coverage.json .github/coverage.svg
 
 lint: $(VENV)/.installed
@@ -34,8 +39,9 @@ docs: $(VENV)/.installed-docs
 linkcheck: $(VENV)/.installed-docs
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx --builder linkcheck -D plot_gallery=0 --jobs auto docs docs/_build/linkcheck
 
+# Inputs that were never tried before; a failure prints how to run it again.
 fuzz: $(VENV)/.installed
-	$(BIN)/python -m tests.fuzz --seconds 120
+	HYPOTHESIS_PROFILE=fuzz $(PYTEST) tests/fuzz
 
 reproduce: $(VENV)/.installed
 	$(BIN)/python -m experiments run all --quick --fresh --jobs 2 --out reports

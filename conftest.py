@@ -1,8 +1,16 @@
-"""What the suite leaves out where an extra is not installed."""
+"""How many inputs hypothesis draws, and what the suite leaves out where an extra is not installed."""
 
+import os
 from importlib.util import find_spec
 
 import pytest
+from hypothesis import settings
+
+# Choose one by HYPOTHESIS_PROFILE: "suite" and "all" draw the same inputs every time, "fuzz" draws new ones.
+settings.register_profile("suite", max_examples=100, derandomize=True, deadline=None, database=None)
+settings.register_profile("all", settings.get_profile("suite"), max_examples=1000)
+settings.register_profile("fuzz", max_examples=5000, deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 NEEDS = {
     "matplotlib": ["src/codiag/plotting", "src/codiag/reports"],  # their examples draw: the extra 'plot'

@@ -13,7 +13,8 @@ import nox
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
-PARALLEL = ("--numprocesses", "auto", "--dist", "loadfile")
+PARALLEL = ("--numprocesses", "auto", "--dist", "worksteal")
+ALL = ("--doctest-modules", "tests", "src")
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
@@ -32,9 +33,9 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the suite."""
+    """Run the whole suite."""
     install(session, "plot,data", "test", "rivals", "optional")
-    session.run("pytest", *PARALLEL, *session.posargs, env=ONE_THREAD)
+    session.run("pytest", *PARALLEL, *ALL, *session.posargs, env=ONE_THREAD)
 
 
 @nox.session(default=False)

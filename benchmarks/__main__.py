@@ -13,10 +13,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks import imports, robustness, scale, speed
+from benchmarks import scale, speed
 from benchmarks.grid import Grid
 from benchmarks.grids import FULL, SMALL
-from benchmarks.measure import publish, run_parts
+from benchmarks.measure import publish
 from benchmarks.solvers import Solver, all_solvers
 from experiments.drawing import draw_figure
 from experiments.reports import sections
@@ -51,13 +51,11 @@ def main() -> None:
             publish(grid.name, command, partial(run_grid, whole, solvers, HERE))
     if options.names:
         return
-    parts: dict[str, Callable[[], str]] = {"import": imports.run, "scale": scale.run}
+    parts: dict[str, Callable[[], str]] = {"scale": scale.run}
     if options.full:
         parts |= {"speed": speed.run, "scale": partial(scale.run, ("svd", "random"))}
     for name, work in parts.items():
         publish(name, command, work)
-    if options.full:
-        run_parts("robustness", robustness.PARTS, list(robustness.PARTS))
 
 
 if __name__ == "__main__":

@@ -76,8 +76,8 @@ def held_out() -> str:
         rows.append((name, *(f"**{m:.4f}**" if i == best else f"{m:.4f}" for i, m in enumerate(means))))
     return (
         "## Votes held out\nMean log-probability of a tenth of the votes, given the rest, by smoothing; five seeds; EM "
-        "from the majority, to have one start for all."
-        " Estimated: by the kinds of workers the crowd shows.\n\n" + table(("", *kinds), rows)
+        "from the majority, to have one start for all. Estimated: by the kinds of workers the crowd shows.\n\n"
+        + table(("", *kinds), rows)
     )
 
 

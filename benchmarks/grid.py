@@ -37,25 +37,25 @@ class Grid:
     axes: Mapping[str, Sequence[Any]]
     methods: Sequence[str]
     n_seeds: int
-    symmetric: bool | None = None
 
     def experiment(self, solvers: Mapping[str, Solver]) -> Experiment:
         """Return the grid with those of its methods that are at hand, as what the harness runs; methods are an axis."""
         methods = [name for name in self.methods if name in solvers]
         cells = combinations({**self.axes, "seed": range(self.n_seeds), "method": methods})
-        measure = partial(_measured, self.problem, self.symmetric, solvers)
+        measure = partial(_measured, self.problem, solvers)
         setup = f"{self.title}. {self.n_seeds} seeds. {COLUMNS}"
         return Experiment(self.name, self.name.capitalize(), setup, lambda _: cells, measure, report)
 
 
-def _measured(make: Make, symmetric: bool | None, solvers: Mapping[str, Solver], cell: Cell, _: int) -> Values:
+def _measured(make: Make, solvers: Mapping[str, Solver], cell: Cell, _: int) -> Values:
     """Return errors as ratios to the oracle, times, and the memory of the first seed.
 
     The seed comes from the axes without the method: every method sees the same tensors, whatever else runs.
     """
     place = tuple((axis, value) for axis, value in cell.items() if axis not in ("seed", "method"))
-    trial = _trial(make, symmetric, place, cell["seed"])
+    trial = _trial(make, place, cell["seed"])
     problem = trial.problem
+    symmetric = is_symmetric(problem)
     start = zlib.crc32(f"start {trial.seed}".encode())  # a start must not be drawn like the truth
     work = partial(solvers[cell["method"]], problem.tensor, problem.weights.size, symmetric, start)
     begin, begin_cpu = time.perf_counter(), time.thread_time()
@@ -85,15 +85,21 @@ class _Trial(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def _trial(make: Make, symmetric: bool | None, place: tuple[tuple[str, Any], ...], index: int) -> _Trial:
+def _trial(make: Make, place: tuple[tuple[str, Any], ...], index: int) -> _Trial:
     seed = seed_of(make.__name__, dict(place), index)
     problem = make(**dict(place), seed=seed)
+    symmetric = is_symmetric(problem)
     truth = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=1000)
     found = silent_fit(problem.tensor, problem.weights.size, method=truth, symmetric=symmetric).factors
     return _Trial(seed, problem, factor_error(found, problem), squared_distance(problem, found, symmetric))
 
 
-def squared_distance(problem: PlantedTensor, factors: Sequence[np.ndarray], symmetric: bool | None) -> float:
+def is_symmetric(problem: PlantedTensor) -> bool:
+    """Return whether one factor was planted in all modes."""
+    return all(factor is problem.factors[0] for factor in problem.factors)
+
+
+def squared_distance(problem: PlantedTensor, factors: Sequence[np.ndarray], symmetric: bool) -> float:
     """Return the squared distance with the best weights for these factors, relative to the squared norm."""
     tensor = as_tensor(problem.tensor, symmetric)
     unit = [np.asarray(factor) / np.linalg.norm(factor, axis=0) for factor in factors]

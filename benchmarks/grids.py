@@ -12,7 +12,7 @@ from experiments.simulated import nonorthogonal_model, orthogonal_model
 PEERS = ["TensorLy parafac", "TensorLy parafac, orthogonalised", "pyttb cp_als"]
 LOUD = (1e-3, 1e-2)
 SLOW_PEERS = ["pytensorlab cpd"]
-OURS = ["auto", "nojd0", "nojd1", "lathauwer", "sd2", "nls", "nls, replacing"]
+OURS = ["auto", "nojd0", "nojd1", "nls", "nls, replacing"]
 OURS += ["als", "als, svd start", "als, orthogonalised", "als, line search"]
 
 
@@ -53,9 +53,8 @@ SMALL: Sequence[Grid] = (
         "The authors' orthogonal model: squared Gaussian weights, noise another orthogonal tensor",
         orthogonal,
         {"size": [50], "noise": [0.01]},
-        ["auto", "ojd0", "ojd1", "tpm, one restart", "tpm", "sd2"],
+        ["auto", "ojd0", "ojd1", "tpm, one restart", "tpm"],
         10,
-        True,
     ),
     Grid(
         "nonorthogonal",
@@ -63,9 +62,8 @@ SMALL: Sequence[Grid] = (
         "symmetrised by codiag's methods",
         nonorthogonal,
         {"size": [20], "noise": [1e-3]},
-        ["auto", "nojd0", "nojd1", "lathauwer", "nls", "als", *PEERS],
+        ["auto", "nojd0", "nojd1", "nls", "als", *PEERS],
         10,
-        True,
     ),
 )
 

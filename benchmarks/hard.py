@@ -16,6 +16,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from benchmarks.grid import is_symmetric
 from benchmarks.trials import parser_of, show
 from codiag.methods import NLS
 from codiag.synthetic import PlantedTensor, noisy_tensor, unit_factor
@@ -90,16 +91,20 @@ Solve = Callable[[PlantedTensor, int], float]
 
 
 def _ours(problem: PlantedTensor, seed: int) -> float:
-    return silent_fit(problem.tensor, problem.weights.size, seed=seed).relative_error
+    return silent_fit(problem.tensor, problem.weights.size, symmetric=is_symmetric(problem), seed=seed).relative_error
 
 
 def _oracle(problem: PlantedTensor, seed: int) -> float:
     truth = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=1000)
-    return silent_fit(problem.tensor, problem.weights.size, method=truth, seed=seed).relative_error
+    symmetric = is_symmetric(problem)
+    fit = silent_fit(problem.tensor, problem.weights.size, method=truth, symmetric=symmetric, seed=seed)
+    return fit.relative_error
 
 
 def _random_start(problem: PlantedTensor, seed: int) -> float:
-    return silent_fit(problem.tensor, problem.weights.size, method=NLS(max_replacements=0), seed=seed).relative_error
+    return silent_fit(
+        problem.tensor, problem.weights.size, method=NLS(max_replacements=0), symmetric=is_symmetric(problem), seed=seed
+    ).relative_error
 
 
 def _tensorly(problem: PlantedTensor, seed: int) -> float:

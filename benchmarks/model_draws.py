@@ -138,7 +138,6 @@ CASES: dict[str, dict[str, Case]] = {
     },
     "mixed topics": {
         "LatentDirichlet, moments": Case(mixed_topics, LatentDirichlet(3, max_iter=0, random_state=0), "components"),
-        "100 steps": Case(mixed_topics, LatentDirichlet(3, max_iter=100, random_state=0), "components"),
     },
     "chain": {
         "HiddenMarkov, moments": Case(chain, HiddenMarkov(3, max_iter=0, random_state=0), "emissionprob"),

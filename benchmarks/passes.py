@@ -112,7 +112,7 @@ def symmetric_cube() -> np.ndarray:
 CASES: dict[str, tuple[Callable[[Path], Any], dict[str, Any]]] = {
     "array in memory": (lambda _: cube(), {}),
     "array, float32": (lambda _: cube().astype(np.float32), {}),
-    "array, symmetric": (lambda _: symmetric_cube(), {}),
+    "array, symmetric": (lambda _: symmetric_cube(), {"symmetric": True}),
     "array of order four, 40^4": (lambda _: noisy_tensor((40,) * 4, RANK, noise=0.01, seed=0).tensor, {}),
     "array, 20,000 x 30 x 30": (lambda _: noisy_tensor((20_000, 30, 30), RANK, noise=0.01, seed=0).tensor, {}),
     "array, noise of 30 % of the norm": (lambda _: cube(0.3), {}),
@@ -179,8 +179,6 @@ def report() -> str:
         f"of {CHUNK}^3 on threads. Memory: the most that the process has grown by during the fit. 'in memory': the "
         "entries that were observed are copied once, and worked on from there.\n\n"
         + table(("data", "reads", "MB beyond the data", "relative error", "converged"), rows)
-        + "\n\nReads of data in six parts by models with five components:\n\n"
-        + table(("model", "reads", "with max_iter=0"), of_models())
     )
 
 

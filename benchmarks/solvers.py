@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from codiag.cli.demo.run import RIVALS
+from benchmarks.rivals import RIVALS
 from codiag.extending import Method
 from codiag.methods import ALS, METHODS, NLS, TPM
 from experiments.fitting import silent_fit
 
-Solver = Callable[[np.ndarray, int, bool | None, int], Sequence[np.ndarray]]
+Solver = Callable[[np.ndarray, int, bool, int], Sequence[np.ndarray]]
 """From a tensor, a rank, whether it is symmetric and a seed to the factors of all modes."""
 
 VARIANTS: dict[str, Method] = {
@@ -29,7 +29,7 @@ VARIANTS: dict[str, Method] = {
 def ours(method: Method) -> Solver:
     """Return codiag's method as a solver."""
 
-    def solve(tensor: np.ndarray, rank: int, symmetric: bool | None, seed: int) -> Sequence[np.ndarray]:
+    def solve(tensor: np.ndarray, rank: int, symmetric: bool, seed: int) -> Sequence[np.ndarray]:
         return silent_fit(tensor, rank, method=method, symmetric=symmetric, seed=seed).factors
 
     return solve

@@ -16,13 +16,12 @@ HERE = Path(__file__).parent
 RESULTS = HERE.parent / "benchmarks" / "RESULTS.md"
 FOLDER = HERE / "benchmarks"
 CHAPTERS = {
-    "redesigns": ("From version to version", "redesign|problem object|mechanisms|constants of the search"),
     "compatibility": ("Tests of other libraries", "tests of"),
     "losses": ("Counts and other losses", "^losses|poisson|huber|bernoulli"),
     "crowds": ("Crowds and juries", "vote|worker|jury|juries|copies|copy|crowd|majority|one default"),
     "errors": ("Error bars", "standard errors|weights|intervals|not white"),
     "rank": ("Choosing the rank", "choice of the rank|choosing the rank|ranks of"),
-    "diagonalization": ("Joint diagonalization", "^speed|robustness"),
+    "diagonalization": ("Joint diagonalization", "^speed|^joint"),
     "models": (
         "Topics, mixtures, chains, communities and blind sources",
         "topic|mixture|chains|memberships|schools|graph|sobi|jade|blind|connectivity",

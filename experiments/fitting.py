@@ -17,7 +17,7 @@ def silent_fit(
     rank: int,
     *,
     method: Method | str | None = None,
-    symmetric: bool | None = None,
+    symmetric: bool = False,
     seed: int | np.random.Generator | None = None,
 ) -> Factorization:
     """Factorize a tensor as `codiag.factorize` does, without warnings."""

@@ -22,10 +22,9 @@ from codiag.diagonalize import (
     JDi,
     OrthogonalNewton,
     TwoSided,
-    symmetrized,
 )
 from codiag.losses import Bernoulli, Gaussian, Huber, Loss, NegativeBinomial, Poisson
-from codiag.methods import ALS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer, Method
+from codiag.methods import ALS, NLS, NOJD, OJD, TPM, Auto, Method
 from codiag.models import HiddenMarkov, LatentDirichlet, MultiviewMixture, SingleTopic, SphericalGaussianMixture
 from codiag.starts import Diagonal, Extended, Filled, FixedFactors, Given, Grown, Listed, Random, Screened, Start
 from codiag.synthetic import PlantedTensor, Stack, matrix_stack, mild_factor, orthonormal_factor
@@ -101,14 +100,6 @@ DIAGONALIZERS = {
     "TwoSided orthogonal": Case(
         TwoSided(orthogonal=True), True, False, exact=TwoSided(orthogonal=True, statistical_tol=1e-12, tol=1e-11)
     ),
-    "symmetrized Jacobi": Case(symmetrized(Jacobi()), True, False, exact=symmetrized(Jacobi(tol=1e-11))),
-    "symmetrized OrthogonalNewton": Case(
-        symmetrized(OrthogonalNewton()),
-        True,
-        False,
-        exact=symmetrized(OrthogonalNewton(statistical_tol=1e-12, tol=1e-11)),
-    ),
-    "symmetrized QRJ1D": Case(symmetrized(QRJ1D(max_sweeps=2000)), False, False, slow=True, settles=False),
     "PowerSteps": Case(example("diagonalizer").PowerSteps(), True, slow=True),
 }
 
@@ -138,11 +129,6 @@ class MethodCase:
     orthogonal: bool = False
     least_squares: bool = False  # ends at a minimum of the distance
     random_start: bool = False  # may end at a local one
-    only_symmetric_cubes: bool = False
-
-    def skip_unless_it_takes(self, shape: tuple[int, ...], symmetric: bool) -> None:
-        if self.only_symmetric_cubes and (len(shape) != 3 or not symmetric):
-            pytest.skip("it is for symmetric tensors of order three")
 
     def skip_where_all_is_compiled(self, library: str) -> None:
         if library == "jax" and isinstance(self.method, ALS) and self.random_start:
@@ -178,9 +164,6 @@ METHODS = {
     "nls": MethodCase(NLS(n_starts=3), least_squares=True, random_start=True),
     "nls from nojd": MethodCase(NLS(init=NOJD()), least_squares=True),
     "tpm": MethodCase(TPM(), orthogonal=True),
-    "sd2": MethodCase(SD2()),
-    "lathauwer": MethodCase(Lathauwer()),
-    "givens": MethodCase(Givens(), orthogonal=True, only_symmetric_cubes=True),
     "deflation": MethodCase(example("method").Deflation(rank_one=NLS(n_starts=2)), orthogonal=True),
 }
 

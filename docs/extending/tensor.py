@@ -55,9 +55,8 @@ class TuckerTensor(Tensor):
         Small enough to be formed.
     bases : sequence of arrays of shape (d_m, r_m)
         One for each mode; their columns need not be orthogonal.
-    symmetric : bool, optional
-        Whether permuting the modes leaves the tensor as it is. By default it is symmetric if the core is, and all bases
-        are equal.
+    symmetric : bool
+        Whether permuting the modes leaves the tensor as it is: the core is symmetric, and all bases are equal.
 
     Examples
     --------
@@ -69,8 +68,8 @@ class TuckerTensor(Tensor):
 
     holds_entries = True
 
-    def __init__(self, core: Any, bases: Sequence[Any], *, symmetric: bool | None = None) -> None:
-        self.core = as_tensor(core)
+    def __init__(self, core: Any, bases: Sequence[Any], *, symmetric: bool = False) -> None:
+        self.core, self.symmetric = as_tensor(core, symmetric), symmetric
         xp = array_namespace(self.core.reference)
         self.bases = tuple(xp.astype(basis, self.core.reference.dtype, copy=False) for basis in bases)
         if tuple(basis.shape[1] for basis in self.bases) != self.core.shape:
@@ -79,10 +78,8 @@ class TuckerTensor(Tensor):
                 f"{[tuple(basis.shape) for basis in self.bases]}"
             )
         self.shape = tuple(int(basis.shape[0]) for basis in self.bases)
-        same = self.core.symmetric and all(_equal(self.bases[0], basis) for basis in self.bases[1:])
-        if symmetric and not same:
+        if symmetric and not _all_equal(self.bases):
             raise ValueError("symmetric=True needs a symmetric core and equal bases; leave symmetric out")
-        self.symmetric = same if symmetric is None else bool(symmetric)
 
     @property
     def reference(self) -> Any:
@@ -98,7 +95,7 @@ class TuckerTensor(Tensor):
 
     def compress(self, *bases: Any) -> TuckerTensor:
         kept = [own if basis is None else basis.T @ own for basis, own in zip(bases, self.bases, strict=True)]
-        return TuckerTensor(self.core, kept, symmetric=None if self.symmetric else False)
+        return TuckerTensor(self.core, kept, symmetric=self.symmetric and _all_equal(kept))
 
     def mttkrp(self, factors: Sequence[Any], mode: int) -> Any:
         return self.bases[mode] @ self.core.mttkrp(self._inside(factors), mode)
@@ -148,8 +145,9 @@ def _triangle(matrix: Any) -> Any:
     return matrix if matrix.shape[0] <= matrix.shape[1] else array_namespace(matrix).linalg.qr(matrix)[1]
 
 
-def _equal(first: Any, second: Any) -> bool:
-    return first is second or (first.shape == second.shape and bool(array_namespace(first).all(first == second)))
+def _all_equal(bases: Sequence[Any]) -> bool:
+    first, xp = bases[0], array_namespace(bases[0])
+    return all(first is other or (first.shape == other.shape and bool(xp.all(first == other))) for other in bases)
 
 
 def main() -> float:

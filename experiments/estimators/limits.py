@@ -33,7 +33,7 @@ class GramLathauwer(Method):
 
     Their scripts call `cpd3_sd` of Tensorlab, after De Lathauwer, Castaing and Cardoso (2007). The null space is that
     of the Gram matrix of the rank-one equations, which needs less memory than the system itself. With `scaled`, the
-    matrices are multiplied by their singular values, as in `codiag.methods.Lathauwer`.
+    matrices are multiplied by their singular values, as in `experiments.estimators.slices.Lathauwer`.
     """
 
     scaled: bool = False

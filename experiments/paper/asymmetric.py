@@ -7,12 +7,13 @@ from functools import partial
 
 import numpy as np
 
-from codiag.diagonalize import QRJ1D, Jacobi, symmetrized
+from codiag.diagonalize import QRJ1D, Jacobi
 from codiag.extending import Method
 from codiag.methods import NOJD, OJD, TPM
 from codiag.synthetic import PlantedTensor, orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor
 from experiments.claims import ENOUGH, Claim, Ruling, Trials, graded, in_range, of_parts, over, share_of
+from experiments.estimators.doubled import symmetrized
 from experiments.paper.trials import errors_of, grid, n_trials, names_of, panel_of, rivals, stage_of, table_of
 from experiments.records import Cell, Record, Values, select
 from experiments.reports import Figure, Report

@@ -9,11 +9,12 @@ import numpy as np
 
 from codiag.datasets import is_local, load_crowd
 from codiag.extending import Method
-from codiag.methods import ALS, NOJD, OJD, SD2, TPM, Auto
+from codiag.methods import ALS, NOJD, OJD, TPM, Auto
 from codiag.models import DawidSkene
 from codiag.models.crowd import as_votes, random_groups
 from experiments.claims import Claim, Ruling, Trials, of_parts
 from experiments.estimators.limits import GramLathauwer
+from experiments.estimators.slices import SD2
 from experiments.estimators.zhang import Crowd, expected_classes, labels_by_round, majority_classes, moment_confusions
 from experiments.paper.trials import grid, n_trials, shown, stages
 from experiments.records import Cell, Record, Values

@@ -9,11 +9,12 @@ import numpy as np
 
 from codiag.diagonalize import QRJ1D, Jacobi
 from codiag.extending import Method
-from codiag.methods import ALS, NOJD, OJD, TPM, Lathauwer
+from codiag.methods import ALS, NOJD, OJD, TPM
 from codiag.tensors import symmetrize
 from experiments.claims import Claim, Ruling, Trials, in_range, of_parts
 from experiments.estimators.counting import Counter, jacobi_sweep, power_step, qrj1d_sweep
 from experiments.estimators.limits import GramLathauwer
+from experiments.estimators.slices import Lathauwer
 from experiments.fitting import silent_fit
 from experiments.paper.trials import grid, n_trials, panel_of, stages, table_of
 from experiments.records import Cell, Record, Values

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from codiag.diagonalize import QRJ1D
-from codiag.methods import ALS, NLS, SD2
+from codiag.methods import ALS, NLS
 from codiag.metrics import nearest_error
 from codiag.synthetic import PlantedTensor
 from experiments.claims import Claim, Trials
 from experiments.estimators.limits import GramLathauwer
+from experiments.estimators.slices import SD2
 from experiments.fitting import silent_fit
 from experiments.paper.trials import grid, shown, stages
 from experiments.records import Cell, Record, Values

@@ -12,12 +12,13 @@ import numpy as np
 from codiag import factor_error
 from codiag.diagonalize import QRJ1D, UWEDGE, Jacobi
 from codiag.extending import Method
-from codiag.methods import ALS, NLS, NOJD, OJD, SD2, TPM, Auto
+from codiag.methods import ALS, NLS, NOJD, OJD, TPM, Auto
 from codiag.metrics import nearest_error
 from codiag.synthetic import PlantedTensor
 from codiag.tensors import symmetrize
 from experiments.claims import Trials, over
 from experiments.estimators.limits import GramLathauwer, orthogonal_oracle
+from experiments.estimators.slices import SD2
 from experiments.fitting import silent_fit
 from experiments.records import Cell, Record, Values, cell_key, combinations
 from experiments.reports import Panel, Series, Table

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from codiag._arrays import Array, TensorLike
@@ -24,7 +23,7 @@ def factorize(
     *,
     loss: Loss | str | None = None,
     method: Method | str | None = None,
-    symmetric: bool | Sequence[int] | None = None,
+    symmetric: bool | Sequence[int] = False,
     constraints: ConstraintsLike = None,
     observed: Array | None = None,
     seed: Seed = None,
@@ -52,12 +51,12 @@ def factorize(
         ``Gaussian(covariance="modes")`` estimates variances of the noise along each mode.
     method : Method or str, optional
         A configured object of `codiag.methods`, or the name of one: "ojd0", "ojd1", "nojd0", "nojd1", "als", "nls",
-        "tpm", "lathauwer", "sd2", "givens". By default `codiag.methods.Auto`: joint diagonalization, then least
+        "tpm". By default `codiag.methods.Auto`: joint diagonalization, then least
         squares.
     symmetric : bool or tuple of int, optional
         Whether all modes share one factor, or which of them do: (0, 1) for a stack of covariances or of similarities
-        along mode 2. By default that is detected for arrays, and declared by other tensors; some modes alone are never
-        detected. An array that noise has made asymmetric is factorized as its mean over permutations of these modes.
+        along mode 2. False by default: symmetry is never detected, but a `codiag.tensors.Tensor` may declare it. An
+        array that noise has made asymmetric is factorized as its mean over permutations of these modes.
     constraints : Constraint, str, sequence with one for each mode, or dict from modes, optional
         What is known about the factors: "nonnegative", "orthogonal", or objects of `codiag.constraints`; None for a
         free mode. A single constraint applies to every mode. If modes share a factor, constraining one constrains all.
@@ -128,5 +127,6 @@ def fitted(problem: Problem, method: Any, seed: Any) -> tuple[Factorization, str
         fit = solve(plain, strategy, seed)
     if correlated is not None:
         choice = fit.rank_choice if problem.rank == 0 else None
-        fit = replace(whitened_fit(plain, correlated, strategy, seed), rank_choice=choice)
+        fit = whitened_fit(plain, correlated, strategy, seed)
+        vars(fit)["rank_choice"] = choice  # a copy would lose the errors that belong to this loss
     return fit, complaint_about(fit, strategy)

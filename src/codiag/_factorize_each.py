@@ -71,7 +71,7 @@ def factorize_each(
     *,
     loss: Loss | str | None = None,
     method: Method | str | None = None,
-    symmetric: bool | Sequence[int] | None = None,
+    symmetric: bool | Sequence[int] = False,
     constraints: ConstraintsLike = None,
     observed: Array | Sequence[Array] | None = None,
     seed: Seed = None,

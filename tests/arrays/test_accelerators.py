@@ -38,7 +38,7 @@ def planted(shape, rank, *, symmetric=False):
 @pytest.mark.parametrize("name", METHODS)
 def test_the_answer_does_not_depend_on_where_the_core_lives(name, accelerator):
     case = METHODS[name]
-    entries, _ = planted((8, 8, 8) if case.only_symmetric_cubes else (7, 8, 9), 3, symmetric=case.only_symmetric_cubes)
+    entries, _ = planted((7, 8, 9), 3, symmetric=False)
     here = codiag.factorize(entries, 3, method=case.method, seed=0)
     there = codiag.factorize(strict.asarray(entries), 3, method=case.method, seed=0)
     assert isinstance(there.factors[0], type(strict.asarray(entries)))
@@ -71,7 +71,9 @@ def test_constraints_and_missing_entries_on_an_accelerator(constraints, accelera
 @pytest.mark.parametrize("method", ["ojd1", "tpm"])
 def test_a_second_moment_goes_where_the_core_goes(method, accelerator):
     entries, (factor, *_) = planted((8, 8, 8), 3, symmetric=True)
-    problem = codiag.Problem(strict.asarray(entries), 3, second_moment=strict.asarray(factor @ factor.T))
+    problem = codiag.Problem(
+        strict.asarray(entries), 3, symmetric=True, second_moment=strict.asarray(factor @ factor.T)
+    )
     fit = codiag.factorize(problem, method=method, seed=0)
     assert codiag.factor_error([np.asarray(found) for found in fit.factors], [factor] * 3) < 1e-2
 

@@ -109,9 +109,9 @@ def test_list_of_matrices_is_stacked(library):
 
 @EVERY
 def test_integers(library):
-    counts = np.random.default_rng(0).poisson(3.0, (4, 5, 6))
-    fit = codiag.factorize(LIBRARIES[library](counts), 2, seed=0)
-    assert_allclose(to_host(fit.to_tensor()), codiag.factorize(counts, 2, seed=0).to_tensor(), atol=1e-6)
+    counts = np.random.default_rng(0).poisson(3.0, (3, 4, 5))
+    fit = codiag.factorize(LIBRARIES[library](counts), 1, seed=0)
+    assert_allclose(to_host(fit.to_tensor()), codiag.factorize(counts, 1, seed=0).to_tensor(), atol=1e-6)
 
 
 @EVERY
@@ -142,7 +142,7 @@ def test_errors_compare_arrays(library):
 @functools.cache
 def fitted_by_numpy(name, symmetric):
     problem = METHODS[name].problem((7, 7, 7), 4, symmetric=symmetric, noise=1e-3)
-    return problem, codiag.factorize(problem.tensor, 4, method=METHODS[name].method, seed=0)
+    return problem, codiag.factorize(problem.tensor, 4, method=METHODS[name].method, symmetric=symmetric, seed=0)
 
 
 @PLACES
@@ -150,13 +150,12 @@ def fitted_by_numpy(name, symmetric):
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_factorizations_agree_with_numpy(name, symmetric, place):
     case = METHODS[name]
-    case.skip_unless_it_takes((7, 7, 7), symmetric)
     case.skip_where_all_is_compiled(place)
-    if place == "jax" and symmetric and name not in ("auto", "givens"):
+    if place == "jax" and symmetric and name != "auto":
         pytest.skip("JAX compiles every operation for every shape; tensors that are not symmetric show the same")
     problem, expected = fitted_by_numpy(name, symmetric)
     given = placed(place, problem.tensor)
-    fit = codiag.factorize(given, 4, method=case.method, seed=0)
+    fit = codiag.factorize(given, 4, method=case.method, symmetric=symmetric, seed=0)
     for ours, theirs in zip((fit.weights, *fit.factors), (expected.weights, *expected.factors), strict=True):
         assert_at_home(ours, given)
         assert_allclose(to_host(ours), theirs, atol=1e-8)

@@ -23,10 +23,8 @@ from simulated import single_topic_corpus, views
 
 SOURCE = Path(codiag.__file__).parent
 WARNING = {  # the public functions: here, and nowhere below them, something is said
-    "_checks/_names.py",
     "_factorize.py",
     "_factorize_each.py",
-    "cli/factorization.py",
     "diagonalize/_joint_diagonalize.py",
     "drop_in/ajd/__init__.py",
     "drop_in/_tensorly.py",
@@ -57,11 +55,10 @@ def test_warnings_are_raised_in_public_functions_only():
     assert calling("warn") == WARNING
 
 
-def test_warnings_are_caught_nowhere():
+def test_warnings_are_not_caught_in_the_library():
     """Filters belong to the whole process: changing them for a while is seen by other threads, and may stay."""
-    assert calling("catch_warnings") == set()
-    assert calling("filterwarnings") == calling("resetwarnings") == set()
-    assert calling("simplefilter") == set()
+    for name in ("catch_warnings", "filterwarnings", "resetwarnings", "simplefilter"):
+        assert calling(name) <= {"cli/demo.py"}  # a program of its own
 
 
 def work():
@@ -74,7 +71,7 @@ def work():
     for seed in range(4):
         jobs += [
             lambda seed=seed, method=method: codiag.factorize(even, 3, method=method, seed=seed).factors[0]
-            for method in ("auto", "nojd1", "sd2", "tpm", "nls", short)
+            for method in ("auto", "nojd1", "tpm", "nls", short)
         ]
         jobs.append(
             lambda seed=seed: codiag.factorize(tensor, 4, constraints="nonnegative", method=short, seed=seed).factors[0]
@@ -85,6 +82,7 @@ def work():
     return jobs
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning", "ignore:.*may be more than the data shows")
 def test_a_hundred_fits_in_eight_threads():
     jobs = work()

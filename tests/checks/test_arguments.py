@@ -223,7 +223,8 @@ def test_single_precision_goes_to_pyttb():
 
 def test_modes_of_a_tensorly_result_have_memory_of_their_own():
     pytest.importorskip("tensorly", reason="TensorLy is not installed")
-    fit = codiag.factorize(synthetic.noisy_tensor((4, 4, 4), 2, symmetric=True, seed=0).tensor, 2, seed=0)
+    tensor = synthetic.noisy_tensor((4, 4, 4), 2, symmetric=True, seed=0).tensor
+    fit = codiag.factorize(tensor, 2, symmetric=True, seed=0)
     before = fit.factors[0].copy()
     weights, factors = fit.to_tensorly()
     factors[0][:] = 0

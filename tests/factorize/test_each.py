@@ -79,9 +79,7 @@ def test_tensors_without_an_answer_are_named(n_jobs):
     tensors = stack()
     tensors[1] = 0
     tensors[4, 0, 0, 0] = np.inf
-    with pytest.raises(
-        ValueError, match=r"tensors 1, 4 of 6 did not.*tensors\[1\]: tensor must"
-    ) as caught:
+    with pytest.raises(ValueError, match=r"tensors 1, 4 of 6 did not.*tensors\[1\]: tensor must") as caught:
         codiag.factorize_each(tensors, 2, n_jobs=n_jobs)
     assert "all zero" in str(caught.value.__cause__)
 
@@ -109,6 +107,7 @@ def test_the_fits_that_there_are_come_with_the_error():
     assert_same([kept.fits[0], kept.fits[2]], others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_tensors_of_an_iterator_are_let_go_as_they_are_fitted(n_jobs):
     n_tensors, alive, most = 60, [], 0

@@ -1,5 +1,5 @@
-"""Throw inputs of all kinds at every public name of codiag, and look whether what it says is true.
+"""Inputs of all kinds for every public function, drawn by hypothesis, and what must hold whatever the input is.
 
-``python -m tests.fuzz --inputs 10000 --seed 0`` draws inputs, ``--only INDEX`` shows one of them. A generator makes the
-inputs of one public function: it lies in `areas`, in the file of its area, and registers itself with `covers`.
+`strategies` draws arrays, `areas` draws calls of public functions, `invariants` says what must hold of results, and
+`case` makes a call under watch. `planted` has faults, each of which some property must find.
 """

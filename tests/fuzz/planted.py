@@ -1,258 +1,145 @@
-"""Faults put there on purpose: a fuzzer that does not report each of these finds nothing."""
+"""Faults put there on purpose: each is patched in, and properties that do not find it find nothing."""
 
 from __future__ import annotations
 
 import os
 import random
-import tempfile
 import warnings
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
-from unittest import mock
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
+from hypothesis import strategies as st
 
 import codiag
+from codiag.methods import ALS, NLS
 
-from .arrays import Held
-from .case import Case, Registry
-from .fits import about_a_fit
-from .invariants import about_fit, finite
+from .areas import AREAS
+from .case import Case
+from .invariants import Held, about_fit, about_itself
+from .strategies import broken
 
-REGISTRY = Registry()
-covers = REGISTRY.covers
-
-
-def _tensor(rng: np.random.Generator) -> np.ndarray:
-    return np.einsum("ai,bi,ci->abc", *[rng.standard_normal((size, 2)) for size in (3, 4, 5)])
+FITS, MATCHES = AREAS["factorize"][0], AREAS["matching"][0]
 
 
-def _fit_case(rng: np.random.Generator, name: str, spoil: Any, claims: str = "best") -> Case:
-    """Return a fit of which something is made false before it is looked at."""
-    tensor = _tensor(rng) + 0.1 * rng.standard_normal((3, 4, 5))
+class Fault(NamedTuple):
+    """The kind of finding it is, what is wrong, called with the real function and its arguments, and where."""
 
-    def fit(tensor: np.ndarray, rank: int) -> Any:
-        return spoil(codiag.factorize(tensor, rank, seed=0))
-
-    check = about_fit(Held(tensor, tensor, "planted"), 2, claims, 0)
-    return Case(name, fit, {"tensor": tensor, "rank": 2}, True, (check,), spoilable=False)
+    kind: str
+    wrong: Callable[..., Any]
+    target: str = "codiag.factorize"
+    calls: st.SearchStrategy[Case] = FITS
 
 
-def _call_case(name: str, function: Any, *, valid: bool | None = True, **arguments: Any) -> Case:
-    return Case(name, function, arguments, valid, (finite,), spoilable=False)
+def _result(kind: str, spoil: Callable[[Any], Any]) -> Fault:
+    """Return a fault in the result of `factorize`."""
+    return Fault(kind, lambda real, *given, **options: spoil(real(*given, **options)))
 
 
-@covers("wrong relative_error")
-def wrong_error(rng: np.random.Generator) -> Case:
-    return _fit_case(rng, "wrong relative_error", lambda fit: replace(fit, relative_error=0.9 * fit.relative_error))
+def _beside(kind: str, act: Callable[[Any], Any]) -> Fault:
+    """Return a fault beside the work of `factorize`."""
+
+    def wrong(real: Any, tensor: Any, **options: Any) -> Any:
+        act(tensor)
+        return real(tensor, **options)
+
+    return Fault(kind, wrong)
 
 
-@covers("not unit")
-def not_unit(rng: np.random.Generator) -> Case:
-    spoil = lambda fit: replace(fit, factors=(2 * fit.factors[0], *fit.factors[1:]))  # noqa: E731
-    return _fit_case(rng, "not unit", spoil)
+def _raised(kind: str, error: Exception) -> Fault:
+    """Return an exception inside a library that codiag calls."""
+
+    def wrong(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return Fault(kind, wrong, "scipy.optimize.linear_sum_assignment", broken(MATCHES))
 
 
-@covers("not sorted")
-def not_sorted(rng: np.random.Generator) -> Case:
-    spoil = lambda fit: replace(fit, weights=fit.weights[::-1], factors=tuple(f[:, ::-1] for f in fit.factors))  # noqa: E731
-    return _fit_case(rng, "not sorted", spoil)
+def _overwrite(tensor: Any) -> None:
+    if isinstance(tensor, np.ndarray) and tensor.flags.writeable:
+        tensor[...] = 0
 
 
-@covers("double precision")
-def double_precision(rng: np.random.Generator) -> Case:
-    return _fit_case(rng, "double precision", lambda fit: replace(fit, weights=fit.weights.astype(np.float32)))
+def _endless(_: Any) -> None:
+    while True:
+        pass
 
 
-@covers("not a minimum")
-def not_a_minimum(rng: np.random.Generator) -> Case:
-    def fit(tensor: np.ndarray, rank: int) -> Any:
-        found = codiag.factorize(tensor, rank, method=codiag.methods.ALS(max_sweeps=1), seed=3)
-        return replace(found, converged=True)
-
-    tensor = _tensor(rng)
-    check = about_fit(Held(tensor, tensor, "planted"), 2, "minimum", 0)
-    return Case("not a minimum", fit, {"tensor": tensor, "rank": 2}, True, (check,), spoilable=False)
+def _unsorted(fit: Any) -> Any:
+    return replace(fit, weights=fit.weights[::-1], factors=tuple(factor[:, ::-1] for factor in fit.factors))
 
 
-@covers("a saddle")
-def a_saddle(rng: np.random.Generator) -> Case:
-    """Half-way between two equal components every direction but one leads upwards."""
+def _one_sweep(real: Any, tensor: Any, **options: Any) -> Any:
+    return replace(real(tensor, **options | {"method": ALS(max_sweeps=1)}), converged=True)
+
+
+def _saddle(tensor: np.ndarray) -> Any:
+    """Return the point half-way between two equal components: every direction but one leads upwards."""
+    columns = [np.full((2, 1), 0.5**0.5) for _ in range(3)]
+    weight = np.array([float(np.einsum("abc,ai,bi,ci->", tensor, *columns))])
+    error = float(np.linalg.norm(tensor - weight * np.einsum("ai,bi,ci->abc", *columns)) / 2**0.5)
+    return codiag.Factorization(weight, tuple(columns), error, 2**0.5, True)
+
+
+def _at_saddle() -> Case:
     tensor = np.zeros((2, 2, 2))
     tensor[0, 0, 0] = tensor[1, 1, 1] = 1
-    column = np.full((2, 1), 0.5**0.5)
-
-    def fit(tensor: np.ndarray) -> Any:
-        weight = np.array([float(np.einsum("abc,a,b,c", tensor, *[column[:, 0]] * 3))])
-        error = float(np.linalg.norm(tensor - weight * np.einsum("ai,bi,ci->abc", column, column, column)) / 2**0.5)
-        return codiag.Factorization(weight, (column, column.copy(), column.copy()), error, 2**0.5, True)
-
-    check = about_fit(Held(tensor, tensor, "planted"), 1, "best", 0)
-    return Case("a saddle", fit, {"tensor": tensor}, True, (check,), spoilable=False)
+    return Case("saddle", _saddle, {"tensor": tensor}, True, (about_fit(Held(tensor, tensor), 1, "best", 0),))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Flattered(codiag.Factorization):
-    """A fit that says of every component that it is well determined."""
-
-    def diagnose(self) -> Any:
-        return replace(super().diagnose(), verdicts=("well",) * self.rank)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Sharing(codiag.Factorization):
-    """A fit that hands out its own arrays."""
-
-    def to_tensorly(self) -> Any:
-        return self.weights, list(self.factors)
+def _cancelling() -> Case:
+    """Return a fit of rank two to a tensor of rank three that is a limit of tensors of rank two."""
+    tensor = np.zeros((2, 2, 2))
+    tensor[0, 0, 1] = tensor[0, 1, 0] = tensor[1, 0, 0] = 1
+    return Case("cancelling", codiag.factorize, {"tensor": tensor, "rank": 2, "seed": 0}, True, (about_itself,))
 
 
-def _told_case(name: str, kind: type, rng: np.random.Generator) -> Case:
-    columns = [np.linalg.qr(rng.standard_normal((4, 1)))[0] for _ in range(3)]
-    near = [columns[0] + 1e-2 * rng.standard_normal((4, 1)), *columns[1:]]
-    factors = [
-        np.hstack([one, -other if mode == 0 else other])
-        for mode, (one, other) in enumerate(zip(columns, near, strict=True))
-    ]
-    factors = tuple(factor / np.linalg.norm(factor, axis=0) for factor in factors)
-
-    def told(weights: np.ndarray) -> Any:
-        return kind(weights, factors, 0.1, 1.0, True)
-
-    return Case(name, told, {"weights": np.array([10.0, 9.9])}, True, (about_a_fit,), spoilable=False)
+def _unnamed() -> Case:
+    return Case("unnamed", lambda number: NLS(tol=number), {"number": -1.0}, None)
 
 
-@covers("good of what cancels")
-def good_of_what_cancels(rng: np.random.Generator) -> Case:
-    return _told_case("good of what cancels", Flattered, rng)
+def _refuse(*_: Any, **__: Any) -> Any:
+    raise ValueError("tensor must be another")
 
 
-@covers("shared memory")
-def shared_memory(rng: np.random.Generator) -> Case:
-    return _told_case("shared memory", Sharing, rng)
-
-
-@covers("changed input")
-def changed_input(rng: np.random.Generator) -> Case:
-    def change(array: np.ndarray) -> float:
-        array[0] = 0
-        return 1.0
-
-    return _call_case("changed input", change, array=rng.random(5))
-
-
-@covers("changed state")
-def changed_state(rng: np.random.Generator) -> Case:
-    def change(what: int) -> None:
-        changes = [
-            lambda: np.random.seed(0),  # noqa: NPY002
-            random.random,
-            lambda: os.environ.update(CODIAG_PLANTED=str(random.random())),
-            lambda: np.seterr(all="raise"),
-        ]
-        changes[what]()
-
-    return _call_case("changed state", change, what=int(rng.integers(4)))
-
-
-@covers("printed")
-def printed(rng: np.random.Generator) -> Case:
-    return _call_case("printed", lambda text: print(text), text="hello")
-
-
-@covers("warned")
-def warned(rng: np.random.Generator) -> Case:
-    return _call_case("warned", lambda text: warnings.warn(text, RuntimeWarning, stacklevel=1), text="hello")
-
-
-@covers("nan")
-def nan(rng: np.random.Generator) -> Case:
-    return _call_case("nan", lambda size: np.full(size, np.nan), size=3)
-
-
-@covers("endless loop")
-def endless(rng: np.random.Generator) -> Case:
-    def loop(start: int) -> None:
-        while True:
-            start += 1
-
-    return _call_case("endless loop", loop, start=1)
-
-
-@covers("endless in C")
-def endless_in_c(rng: np.random.Generator) -> Case:
-    return _call_case("endless in C", lambda end: sum(range(end)), end=10**13)
-
-
-@covers("gone")
-def gone(rng: np.random.Generator) -> Case:
-    return _call_case("gone", lambda status: os._exit(status), status=3)
-
-
-@covers("gone once")
-def gone_once(rng: np.random.Generator) -> Case:
-    """End the first worker and not the next, as a machine does that stands still for a moment: no fault."""
-
-    def leave(status: int) -> float:
-        mark = Path(tempfile.gettempdir(), f"codiag-fuzz-{os.getppid()}")  # both workers have the same parent
-        if mark.exists():
-            mark.unlink()
-            return 1.0
-        mark.touch()
-        os._exit(status)
-
-    return _call_case("gone once", leave, status=3)
-
-
-@covers("memory")
-def memory(rng: np.random.Generator) -> Case:
-    return _call_case("memory", lambda size: np.ones(size), size=19 * 2**27)
-
-
-def _in_codiag(error: Exception) -> Any:
-    """Return a call that ends, inside codiag, with this exception."""
-
-    def call(truth: np.ndarray) -> Any:
-        def fail(*_: Any) -> Any:
-            raise error
-
-        with mock.patch("scipy.optimize.linear_sum_assignment", fail):
-            return codiag.match_components(truth, truth)
-
-    return call
-
-
-@covers("KeyError")
-def key_error(rng: np.random.Generator) -> Case:
-    return _call_case("KeyError", _in_codiag(KeyError("truth")), valid=None, truth=np.eye(3))
-
-
-@covers("LinAlgError")
-def linear_algebra(rng: np.random.Generator) -> Case:
-    return _call_case("LinAlgError", _in_codiag(np.linalg.LinAlgError("singular")), valid=None, truth=np.eye(3))
-
-
-@covers("refusal from elsewhere")
-def from_elsewhere(rng: np.random.Generator) -> Case:
-    return _call_case("refusal from elsewhere", _in_codiag(ValueError("truth")), valid=None, truth=np.eye(3))
-
-
-@covers("refusal without a name")
-def without_a_name(rng: np.random.Generator) -> Case:
-    def refuse(number: float) -> None:
-        codiag.methods.NLS(tol=number)
-
-    return _call_case("refusal without a name", refuse, valid=None, number=-1.0)
-
-
-@covers("nonsense")
-def nonsense(rng: np.random.Generator) -> Case:
-    case = _call_case("nonsense", lambda flag: 1.0 if flag else 0.0, flag="no")
-    case.spoiled, case.nonsense = "flag", True
-    return case
-
-
-@covers("valid refused")
-def valid_refused(rng: np.random.Generator) -> Case:
-    return _call_case("valid refused", codiag.factor_error, estimate=np.eye(3), truth=np.eye(4))
+FAULTS = {
+    "wrong relative_error": _result(
+        "relative_error", lambda fit: replace(fit, relative_error=0.9 * fit.relative_error)
+    ),
+    "not unit": _result("unit columns", lambda fit: replace(fit, factors=(2 * fit.factors[0], *fit.factors[1:]))),
+    "not sorted": _result("order", _unsorted),
+    "another precision": _result("dtype", lambda fit: replace(fit, weights=fit.weights.astype(np.float16))),
+    "nan": _result("not finite", lambda fit: replace(fit, weights=fit.weights * np.nan)),
+    "not a minimum": Fault("not converged", _one_sweep),
+    "a saddle": Fault("saddle", _refuse, calls=st.builds(_at_saddle)),
+    "good of what cancels": Fault(
+        "diagnosis",
+        lambda real, fit: replace(real(fit), verdicts=("well",) * fit.rank),
+        "codiag.Factorization.diagnose",
+        st.builds(_cancelling),
+    ),
+    "shared memory": Fault(
+        "copies", lambda _, fit: (fit.weights, list(fit.factors)), "codiag.Factorization.to_tensorly"
+    ),
+    "changed input": _beside("input changed", _overwrite),
+    "changed random state of NumPy": _beside("state changed", lambda _: np.random.random()),  # noqa: NPY002
+    "changed random state": _beside("state changed", lambda _: random.random()),
+    "changed environment": _beside("state changed", lambda _: os.environ.update(CODIAG_PLANTED=str(random.random()))),
+    "changed errstate": _beside("state changed", lambda _: np.seterr(all="raise")),
+    "printed": _beside("printed", lambda _: print("hello")),
+    "warned": _beside("warning", lambda _: warnings.warn("hello", RuntimeWarning, stacklevel=1)),
+    "endless loop": _beside("endless", _endless),
+    "memory": _beside("refused valid", lambda _: np.ones(19 * 2**27)),
+    "valid refused": Fault("refused valid", _refuse),
+    "nonsense": Fault("nonsense accepted", lambda real, tensor, **_: real(tensor, 1, seed=0), calls=broken(FITS)),
+    "KeyError": _raised("wrong exception", KeyError("truth")),
+    "LinAlgError": _raised("wrong exception", np.linalg.LinAlgError("singular")),
+    "refusal from elsewhere": _raised("not codiag's refusal", ValueError("truth")),
+    "refusal without a name": Fault("names no argument", _refuse, calls=st.builds(_unnamed)),
+}
+DEADLY = {
+    "gone": _beside("", lambda _: os._exit(3)),
+    "endless in C": _beside("", lambda _: sum(range(10**13))),
+}
+"""Faults that end the process, which is how they are found."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
 
 import numpy as np
 import pytest
@@ -146,14 +145,6 @@ def test_an_empty_cell_is_a_missing_entry_whatever_is_not_listed(absent, size, n
     assert_array_equal(whole[np.isfinite(expected)], expected[np.isfinite(expected)])
 
 
-def test_zeros_beside_missing_entries_need_memory():
-    rows = np.arange(1000)
-    columns = {"a": rows, "b": rows, "c": rows, "value": np.where(rows == 3, np.nan, 1.0)}
-    table = pytest.importorskip("pandas").DataFrame(columns)
-    with pytest.raises(ValueError, match=r"at most 134217728 entries .* has 1,000,000,000"):
-        labelled_tensor(table, absent="zero")
-
-
 def test_columns_may_be_named_and_categories_keep_their_order():
     pandas = pytest.importorskip("pandas")
     table = pandas_table()
@@ -165,47 +156,22 @@ def test_columns_may_be_named_and_categories_keep_their_order():
     assert_array_equal(tensor, entries()[::-1].transpose(2, 0, 1))
 
 
-MONTHS = ["Jan", "Feb", "Mar", "Apr"]
-STORES = [f"store{number}" for number in (1, 2, 10, 11)]
-
-
 @pytest.mark.parametrize(
-    ("appearing", "by_default", "when_sorted"),
+    ("appearing", "expected"),
     [
-        (MONTHS, MONTHS, ["Apr", "Feb", "Jan", "Mar"]),
-        (["store10", "store2", "store11", "store1"], STORES, STORES),
-        (["Q1 2024", "Q4 2023", "Q2 2024"], ["Q1 2024", "Q4 2023", "Q2 2024"], ["Q1 2024", "Q2 2024", "Q4 2023"]),
-        (["2024-02-01", "2023-11-30"], ["2023-11-30", "2024-02-01"], ["2023-11-30", "2024-02-01"]),
-        (["b9", "a10", "a9"], ["b9", "a10", "a9"], ["a9", "a10", "b9"]),
-        ([10, 9, 11], [9, 10, 11], [9, 10, 11]),
+        (["Jan", "Feb", "Mar"], ["Jan", "Feb", "Mar"]),
+        (["store10", "store2", "store11"], ["store10", "store2", "store11"]),
+        ([10, 9, 11], [9, 10, 11]),
     ],
 )
-def test_text_labels_are_in_the_order_of_the_table_or_of_their_numbers(appearing, by_default, when_sorted):
+def test_text_is_in_the_order_of_the_table_and_numbers_are_sorted(appearing, expected):
     pandas = pytest.importorskip("pandas")
     index = pandas.MultiIndex.from_product([appearing, range(3), range(4)], names=["label", "b", "c"])
     table = pandas.Series(np.arange(len(index), dtype=float), index)
-    for sort, expected in ((False, by_default), (True, when_sorted)):
-        tensor, labels = labelled_tensor(table, sort=sort)
-        assert labels.values[0].tolist() == expected
-        order = [appearing.index(label) for label in expected]
-        assert_array_equal(tensor, table.to_numpy().reshape(-1, 3, 4)[order])
-
-
-@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
-def test_the_row_numbers_that_pandas_writes_are_left_out(name, caplog):
-    table = pandas_table()
-    table.insert(0, name, np.arange(len(table)))
-    with caplog.at_level("INFO", logger="codiag.reading"):
-        assert labelled_tensor(table).labels.names == NAMES
-    assert "it is left out" in caplog.text
-    table[name] = np.repeat(["x", "y"], 60)  # labels without a name are labels
-    assert len(labelled_tensor(table).labels.names) == 4
-    numbered = pandas_table()
-    numbered.insert(0, "row", np.arange(len(numbered)))
-    with pytest.raises(
-        ValueError, match=r"column 'row' differs in every row and looks like a row number. Use modes=\['p"
-    ):
-        labelled_tensor(numbered)
+    tensor, labels = labelled_tensor(table)
+    assert labels.values[0].tolist() == expected
+    order = [appearing.index(label) for label in expected]
+    assert_array_equal(tensor, table.to_numpy().reshape(-1, 3, 4)[order])
 
 
 def test_categories_keep_their_order_in_every_library():
@@ -304,7 +270,7 @@ def test_estimators_and_transform_know_them():
     assert_array_equal(fit.transform(new[1:3]), fit.transform(entries()[1:3]))
     with pytest.raises(ValueError, match="those of 'wave' differ"):
         fit.transform(new[:, :, ::-1])
-    with pytest.raises(ValueError, match="mode 1 is 'day' in the fit, and 'night' here"):
+    with pytest.raises(ValueError, match="those of 'day' differ"):
         fit.transform(new.rename(day="night"))
 
 
@@ -388,17 +354,12 @@ def test_a_frame_of_one_column_is_labelled_by_its_index():
     assert_array_equal(fit.transform(frame), fit.transform(entries()))
 
 
-def test_a_pivoted_table_is_told_from_a_long_one():
+def test_a_wide_table_and_row_numbers_are_told_from_labels():
     wide = pandas_table().pivot_table(index=["person", "day"], columns="wave", values="intensity").reset_index()
-    holes = wide.mask(np.random.default_rng(0).random(wide.shape) < 0.1).assign(person=wide["person"], day=wide["day"])
-    for table in (wide, holes):
-        with pytest.raises(
-            ValueError, match=r"seems to be pivoted, with values in the columns 300.0, 310.1 and others"
-        ):
+    numbered = pandas_table().assign(row=range(120))[["row", *NAMES, "intensity"]]
+    for table in (wide, numbered):
+        with pytest.raises(ValueError, match=r"^a table must list more than .* `modes` and `value`, .* melt"):
             codiag.factorize(table, 2)
-    by_index = re.escape("table.reset_index().melt(id_vars=['person', 'day'])")
-    with pytest.raises(ValueError, match=by_index):
-        codiag.factorize(wide.set_index(["person", "day"]), 2)
 
 
 def timed(unit):
@@ -407,10 +368,10 @@ def timed(unit):
     zone = days.tz_localize("UTC").tz_convert("Asia/Tokyo")
     dates = np.empty(4, object)
     dates[:] = days.date
-    return {"zone": zone, "dates": dates, "periods": days.to_period("D"), "stamps": days.to_pydatetime()}[unit]
+    return {"zone": zone, "dates": dates, "stamps": days.to_pydatetime()}[unit]
 
 
-@pytest.mark.parametrize("unit", ["zone", "dates", "periods", "stamps"])
+@pytest.mark.parametrize("unit", ["zone", "dates", "stamps"])
 def test_dates_of_any_library_are_dates(unit):
     own = Labels(("day",), (timed(unit),)).values[0]
     assert own.dtype.kind == "M"
@@ -459,27 +420,25 @@ def spoilt(value):
 @pytest.mark.parametrize(
     ("table", "options", "error", "said"),
     [
-        (lambda: changed().iloc[[0, 1, 1]], {}, ValueError, r"one value for each combination.*person .* has 2"),
-        (lambda: changed(person=None), {}, ValueError, "labels must not be missing; 120 of those in column 'person'"),
-        (lambda: changed(wave=np.nan), {}, ValueError, "labels must not be missing"),
-        (lambda: changed()[["person", "day", "intensity"]], {}, ValueError, "three modes or more"),
+        (lambda: changed().iloc[[0, 1, 1]], {}, ValueError, "^a table must have one value for each combination"),
+        (lambda: changed(person=None), {}, ValueError, "^labels must not be missing; 120 of those in column 'person'"),
+        (lambda: changed(wave=np.nan), {}, ValueError, "^labels must not be missing"),
+        (lambda: changed()[["person", "day", "intensity"]], {}, ValueError, "^modes must be three columns or more"),
         (changed, {"value": "weight"}, ValueError, "'weight' is none of them"),
-        (changed, {"modes": ["day", "day", "wave"]}, ValueError, "by different names"),
-        (changed, {"value": "person"}, TypeError, "column 'person', must be numbers; 120 of 120 are not, .* `value`"),
-        (lambda: changed(intensity=spoilt("n/d")), {}, TypeError, "1 of 120 are not, the first in row 8: 'n/d'. Leave"),
+        (changed, {"modes": ["day", "day", "wave"]}, ValueError, "^modes must be .* by different names"),
+        (changed, {"value": "person"}, TypeError, "^value must be a column of numbers; 120 of 120 in 'person'"),
         (
-            lambda: changed(intensity=[None, *spoilt("n/d")[1:]]),
+            lambda: changed(intensity=spoilt("n/d")),
             {},
             TypeError,
-            "1 of 120 are not, the first in row 8: 'n",
+            "^value must .* 1 of 120 .* the first in row 7: 'n/d'",
         ),
-        (lambda: changed(intensity=spoilt(np.inf)), {}, ValueError, r"1 of 120 values .* the first at person .*, day "),
-        (changed, {"absent": "nothing"}, ValueError, "absent must be 'missing' or 'zero'"),
+        (changed, {"absent": "nothing"}, ValueError, "^absent must be 'missing' or 'zero'"),
         (lambda: changed().iloc[:0], {}, ValueError, "the table has no rows"),
-        (lambda: changed().iloc[::13], {}, ValueError, r"a table must list more than \d+ entries"),
-        (lambda: series(), {"value": "x"}, TypeError, "modes and value are for data frames"),
+        (lambda: changed().iloc[::13], {}, ValueError, r"^a table must list more than \d+ entries"),
+        (lambda: series(), {"value": "x"}, ValueError, "^modes and value must be columns"),
         (lambda: changed().set_axis(["person", "day", "day", "value"], axis=1), {}, ValueError, "different names"),
-        (lambda: np.ones(3), {}, TypeError, "table must be a data frame"),
+        (lambda: np.ones(3), {}, TypeError, "^table must be a data frame"),
     ],
 )
 def test_what_is_refused(table, options, error, said):
@@ -520,7 +479,7 @@ def test_coefficients_of_labelled_samples_are_labelled():
 
 def test_tables_are_not_saved_as_fits(tmp_path):
     fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
-    with pytest.raises(ValueError, match=r"path must end in \.npz.* fit\.to_frames\(\)"):
+    with pytest.raises(ValueError, match=r"^path must .* fit\.to_frames\(\)"):
         fit.save(tmp_path / "fit.csv")
     np.savez(tmp_path / "other.npz", a=1)
     with pytest.raises(ValueError, match="or is damaged: it has no entry 'meta'"):

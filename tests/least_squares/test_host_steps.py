@@ -40,7 +40,7 @@ def draw(shape, rank, *, symmetric=False, constraints=None, observed=None):
     tensor = rng.standard_normal(shape)
     if symmetric:
         tensor = sum(tensor.transpose(axes) for axes in itertools.permutations(range(tensor.ndim)))
-    problem = Problem(tensor, rank, constraints=constraints, observed=observed, symmetric=True if symmetric else None)
+    problem = Problem(tensor, rank, constraints=constraints, observed=observed, symmetric=symmetric)
     start = random_components(problem.tensor, rank, rng)
     objective = LeastSquares(problem, start)
     return objective, objective.projected(objective.layout.pack(start))
@@ -141,7 +141,7 @@ def test_no_end_is_above_that_of_single_steps():
 
 
 def test_components_that_run_off_are_bounded():
-    problem = Problem(BORDER, 2)
+    problem = Problem(BORDER, 2, symmetric=True)
     found = minimize(problem, random_components(problem.tensor, 2, np.random.default_rng(0)), Limits(max_sweeps=10_000))
     assert found.runs_off
     assert not found.converged

@@ -55,10 +55,9 @@ class TestLeastSquares:
         lost = int(np.argsort(np.abs(weights))[5])
         factor[:, lost], weights[lost] = wrong, 1e-3
         start = (weights, [factor] * 3)
-        fit = codiag.factorize(problem.tensor, 30, method=NLS(init=start), seed=0)
-        oracle = codiag.factorize(
-            problem.tensor, 30, method=NLS(init=(problem.weights, problem.factors), max_replacements=0), seed=0
-        )
+        fit = codiag.factorize(problem.tensor, 30, method=NLS(init=start), symmetric=True, seed=0)
+        truth = NLS(init=(problem.weights, problem.factors), max_replacements=0)
+        oracle = codiag.factorize(problem.tensor, 30, method=truth, symmetric=True, seed=0)
         assert fit.relative_error <= oracle.relative_error * (1 + 1e-6)
 
     def test_monitors_see_lifted_components_and_true_errors(self):
@@ -109,7 +108,7 @@ class TestAuto:
 
     def test_even_order_keeps_signs(self):
         factor, weights = unit_factor(6, 3, 0), np.array([2.0, -1.5, 1.0])
-        fit = codiag.factorize(FactoredTensor(weights, [factor] * 4).to_dense(), 3, seed=0)
+        fit = codiag.factorize(FactoredTensor(weights, [factor] * 4).to_dense(), 3, symmetric=True, seed=0)
         assert_allclose(fit.weights, weights, atol=1e-9)
         assert_same_factors(fit, [factor] * 4, 1e-9)
 

@@ -184,6 +184,7 @@ def test_components_far_above_their_standard_errors_are_not_superfluous():
     assert set(fit.diagnose().superfluous) <= {0}  # 17 standard errors; the others have 19 and 22
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_what_a_component_of_sparse_counts_is_worth_is_its_deviance(seed):
     """Most cells have no event: the curvature at the fit says little about the fit without a component."""

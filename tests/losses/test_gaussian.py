@@ -42,6 +42,7 @@ def errors(kind, loss, seeds):
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", NOISES)
 def test_estimated_variances_help_where_they_differ_and_never_hurt(kind):
     ratio = np.median(errors(kind, Gaussian("modes"), range(5)) / errors(kind, None, range(5)))

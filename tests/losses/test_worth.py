@@ -44,17 +44,19 @@ def test_coefficients_of_new_counts_minimize_the_loss():
 @BUT_GAUSSIAN
 def test_files_keep_deviance_and_errors(case, tmp_path):
     fit = codiag.factorize(case.tensor(case.factors(SHAPE, 2)), 2, loss=case.loss, seed=0)
+    if case is LOSSES["exponential"]:  # not codiag's own
+        with pytest.raises(ValueError, match=r"^constraints and loss must"):
+            fit.save(tmp_path / "fit.npz")
+        return
     fit.save(tmp_path / "fit.npz")
     read = codiag.Factorization.load(tmp_path / "fit.npz")
     np.testing.assert_allclose(read.standard_errors, fit.standard_errors)
-    if case is LOSSES["exponential"]:  # not codiag's own
-        assert read.loss is None
-        return
     assert repr(read.loss) == repr(fit.loss)
     assert (read.deviance, read.dispersion) == (fit.deviance, fit.dispersion)
     np.testing.assert_allclose(read.transform(fit.to_tensor() > 0.5), fit.transform(fit.to_tensor() > 0.5), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [0.0, 0.3], ids=["complete", "incomplete"])
 @pytest.mark.parametrize("name", ["poisson", "poisson, log", "negative binomial", "huber", "exponential"])
 def test_intervals_hold(name, missing):
@@ -99,6 +101,7 @@ def test_numbers_that_are_left_open_are_estimated():
     assert fit.loss.scale == pytest.approx(1.345 * codiag.factorize(noisy, 2, seed=0).noise, rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_rank_of_counts():
     case = LOSSES["poisson"]
     counts = case.tensor(case.factors((15, 16, 17), 3))
@@ -109,6 +112,7 @@ def test_the_rank_of_counts():
     assert codiag.factorize(counts, "auto", loss="poisson", seed=0).rank == 3
 
 
+@pytest.mark.slow
 def test_ranks_of_counts_start_from_each_other_and_end_soon_beyond_the_best():
     case = LOSSES["poisson"]
     choice = codiag.choose_rank(case.tensor(case.factors((15, 16, 17), 2)), range(1, 8), loss="poisson", seed=0)

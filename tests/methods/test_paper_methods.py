@@ -8,7 +8,7 @@ from scipy import sparse
 
 from codiag import factorize
 from codiag.diagonalize import Jacobi, TwoSided
-from codiag.methods import NOJD, OJD, Lathauwer
+from codiag.methods import NOJD, OJD
 from codiag.metrics import factor_error
 from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor, symmetrize
@@ -16,6 +16,7 @@ from experiments.claims import Trials
 from experiments.estimators import stars, zhang
 from experiments.estimators.counting import Counter, jacobi_sweep, power_step, qrj1d_sweep
 from experiments.estimators.limits import GramLathauwer, orthogonal_oracle
+from experiments.estimators.slices import Lathauwer
 from experiments.fitting import silent_fit
 from experiments.paper import accuracy, bounds_shown, communities
 from experiments.paper.drivers import within

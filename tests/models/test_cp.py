@@ -153,6 +153,7 @@ def test_output_can_be_a_data_frame():
     assert list(frame.columns) == ["cp0", "cp1"]
 
 
+@pytest.mark.slow
 def test_the_number_of_components_may_be_chosen():
     data, _ = samples()
     model = CP(None, random_state=0).fit(data)

@@ -270,6 +270,7 @@ def test_legends_of_a_choice_lie_off_the_data():
     assert_nothing_overlaps(figure)
 
 
+@pytest.mark.slow
 def test_crowds_of_unequal_workers(tmp_path):
     from codiag.models import DawidSkene
 
@@ -429,6 +430,8 @@ def test_tables_for_notebooks(fit):
     assert "<script>" not in evil._repr_html_()
     assert "<b>" not in evil._repr_html_()
     wide = codiag.factorize(noisy_tensor((9, 9, 9), 4, symmetric=True, seed=0).tensor, 4, symmetric=True, seed=0)
+    assert "standard error" not in wide._repr_html_()  # until they are asked for: showing a fit computes nothing
+    assert wide.standard_errors.shape == (3, 4)
     assert "all modes: standard error" in wide._repr_html_()
     joint = codiag.joint_diagonalize(np.eye(3)[None] * np.arange(1, 5.0)[:, None, None], seed=0)
     assert joint._repr_html_().count("<td>no</td>") == 3

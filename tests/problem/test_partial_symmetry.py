@@ -233,7 +233,7 @@ def test_noise_as_symmetric_as_the_tensor_passes_for_noise_and_a_component_does_
         ((0, 1.5), TypeError, "or the modes that share a factor"),
         ("01", TypeError, "or the modes that share a factor"),
         (1, TypeError, "or the modes that share a factor"),
-        ((0, 1), ValueError, r"symmetric=\(0, 1\) needs a tensor that permuting these modes leaves as it is"),
+        ((0, 1), ValueError, r"permuting the modes \(0, 1\) leaves as it is"),
     ],
 )
 def test_wrong_modes_are_named(symmetric, error, words):

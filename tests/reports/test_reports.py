@@ -241,6 +241,14 @@ def test_a_jury_is_told_by_its_judges_and_families(jury):
     assert cells[first + 4 : first + 6 * best.size : 6] == [f"{weight:.2f}" for weight in judges["weight"][best]]
 
 
+def test_a_jury_that_cannot_tell_who_is_right_says_so():
+    crowd = crowd_votes(300, worker_confusions(2, 2, seed=0), seed=1)
+    matrix = crowd.votes[2].reshape(300, 2)[:, [0, 1, 0]]
+    with pytest.warns(UserWarning, match="labels are those of the majority"):
+        model = Jury(families=[0, 1, 0], random_state=0).fit(matrix)
+    assert f"Labels are those of the majority: {model.reason_}." in words_of(jury_report(model))
+
+
 def test_a_jury_is_told_from_the_least_certain_item_on(results, pages):
     cells = Structure(pages["jury"]).cells
     smallest = np.sort(results["jury"].label_table()["probability"])[:20]

@@ -16,7 +16,7 @@ def test_same_factors_fails_on_other_factors():
     moved[:, 2] += 1e-3 * unit_factor(5, 1, seed=1)[:, 0]
     with pytest.raises(AssertionError, match="a factor is"):
         assert_same_factors(moved, truth, 1e-4)
-    with pytest.raises(ValueError, match="estimate must be finite"):
+    with pytest.raises(ValueError, match="^estimate must"):
         assert_same_factors(np.full((5, 5), np.nan), truth, 1e-4)
 
 

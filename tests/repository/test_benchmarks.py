@@ -26,7 +26,7 @@ def tiny(size, noise, seed):
 
 
 AXES = {"size": [4, 5], "noise": [0.0, 1e-3]}
-GRID = grid_module.Grid("tiny", "Tiny tensors", tiny, AXES, ["auto", "als", "givens"], 2)
+GRID = grid_module.Grid("tiny", "Tiny tensors", tiny, AXES, ["auto", "als", "tpm"], 2)
 
 
 def records_of(grid, solvers, folder):
@@ -75,21 +75,25 @@ def test_lines_of_earlier_versions_are_read(tmp_path):
     place = {"cell": {"size": 4, "noise": 0.0}, "seed": 1}
     old = [
         {**place, "method": "auto", "oracle": 0.5, "cpu": 0.1, "success": True},
-        {**place, "method": "givens", "oracle": 0.5, "refused": "not symmetric"},
+        {**place, "method": "tpm", "oracle": 0.5, "refused": "not symmetric"},
     ]
     (tmp_path / "tiny.jsonl").write_text("".join(json.dumps(line) + "\n" for line in old))
-    auto, givens = read(GRID.experiment(all_solvers()), tmp_path)
+    auto, tpm = read(GRID.experiment(all_solvers()), tmp_path)
     assert auto.cell == {"size": 4, "noise": 0.0, "seed": 1, "method": "auto"}
     assert auto.values == {"oracle": 0.5, "cpu": 0.1, "success": 1.0}
-    assert (givens.cell["method"], givens.refused) == ("givens", "not symmetric")
+    assert (tpm.cell["method"], tpm.refused) == ("tpm", "not symmetric")
     records_of(GRID, all_solvers(), tmp_path)
     assert len((tmp_path / "tiny.jsonl").read_text().splitlines()) == 4 * 2 * 3
 
 
 def test_tables_say_who_refused(tmp_path):
-    report = GRID.experiment(all_solvers()).report(records_of(GRID, all_solvers(), tmp_path))
+    def refuse(tensor, rank, symmetric, seed):
+        raise ValueError("tensor must be another; got this")
+
+    solvers = all_solvers() | {"tpm": refuse}
+    report = GRID.experiment(solvers).report(records_of(GRID, solvers, tmp_path))
     text = "\n".join(sections(report, ["tiny.png"]))
-    assert "| givens | refuses: Givens is for symmetric tensors of order three" in text
+    assert "| tpm | refuses: tensor must be another" in text
     assert text.count("| auto |") == 4
     assert [series.label for series in report.figures[0].panels[0].series] == ["auto", "als", "oracle"]
 

@@ -18,7 +18,10 @@ NAMES = [path.stem for path in SCRIPTS]
 REAL = re.compile(
     r"load_(crowd|facebook|kos|IL2data|covid19_serology|kinetic|wine|sample_images)|statsmodels|sklearn import datasets"
 )
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the examples lie beside the tests, in the repository")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not FOLDER.is_dir(), reason="the examples lie beside the tests, in the repository"),
+]
 
 
 def cells(script):

@@ -11,7 +11,7 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOK = DOCS / "start" / "five_minutes.ipynb"
-pytestmark = pytest.mark.skipif(not NOTEBOOK.exists(), reason="the notebook lies in the repository")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not NOTEBOOK.exists(), reason="the notebook lies in the repository")]
 
 
 def written():

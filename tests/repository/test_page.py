@@ -17,6 +17,8 @@ from experiments.pages import write_pages
 from experiments.paper import CLAIMS, EXPERIMENTS
 from experiments.records import Journal, Record
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):

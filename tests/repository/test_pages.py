@@ -19,6 +19,8 @@ if not (DOCS / "conf.py").exists():
 sys.path.append(str(DOCS))
 from snippets import alike, needs, run, says, snippets  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 ELSEWHERE = {"scale.md"}  # tests/repository/test_scale_page.py
 PAGES = sorted(
     path for folder in (".", "start", "guide", "coming_from", "theory") for path in DOCS.glob(f"{folder}/*.md")

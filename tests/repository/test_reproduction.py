@@ -25,6 +25,8 @@ from experiments.records import Journal, Record, agree, as_line, read_archive, w
 from experiments.reports import Report
 from experiments.runs import Experiment, code_version, merge, read, run, seed_of
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 

@@ -15,6 +15,7 @@ from scipy.optimize import nnls
 
 import codiag
 from codiag.constraints import Constraint, Fixed, NonNegative, Ridge
+from codiag.losses import Poisson
 from codiag.tensors import SparseTensor, symmetrize
 from experiments.fitting import silent_fit
 from tensor_cases import LIBRARIES, TENSORS
@@ -87,7 +88,7 @@ def test_modes_that_share_a_factor():
     for mode in range(3):
         assert_same(fit.transform(stack, mode), fit.factors[mode] * fit.weights)
     cube = symmetrize(np.einsum("ir,jr,kr->ijk", a, a, a) + 1e-4 * rng.standard_normal((6, 6, 6)))
-    fit = codiag.factorize(cube, RANK, seed=0)
+    fit = codiag.factorize(cube, RANK, symmetric=True, seed=0)
     assert fit.symmetric
     assert_same(fit.transform(cube[:4]), fit.factors[0][:4] * fit.weights)
 
@@ -209,13 +210,16 @@ def test_files_and_copies_keep_what_was_asked(asked, tmp_path):
             assert_array_equal(again.transform(new, mode), fit.transform(new, mode))
 
 
-def test_files_name_constraints_of_ones_own(tmp_path):
-    fit = codiag.factorize(noisy(), RANK, constraints=[NotPositive(), NonNegative(), None], seed=0)
-    fit.save(tmp_path / "fit.npz")
-    again = codiag.Factorization.load(tmp_path / "fit.npz")
-    assert_array_equal(again.transform(-noisy(), 1), np.zeros((8, RANK)))
-    with pytest.raises(ValueError, match=r"constraints of your own are not kept in files.* NotPositive"):
-        again.transform(noisy())
+class OwnPoisson(Poisson):
+    """A loss that is not codiag's own."""
+
+
+@pytest.mark.parametrize("own", [{"constraints": [NotPositive(), NonNegative(), None]}, {"loss": OwnPoisson()}])
+def test_files_refuse_constraints_and_losses_of_ones_own(own, tmp_path):
+    fit = codiag.factorize(np.abs(noisy()), 1, **own, seed=0)
+    with pytest.raises(ValueError, match=r"^constraints and loss must be codiag's own"):
+        fit.save(tmp_path / "fit.npz")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

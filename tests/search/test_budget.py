@@ -85,6 +85,7 @@ def test_the_model_is_seen_to_hold_where_it_does():
         assert not nearest_end(other, components).shows_model
 
 
+@pytest.mark.slow
 def test_superfluous_components_are_not_searched_for():
     """Twenty components that are asked for, where there are two."""
     tensor, components = planted(2)
@@ -101,6 +102,7 @@ def test_steps_cost_more_on_larger_problems():
     assert small < large < step_seconds(Problem(np.ones((50,) * 3), 20))
 
 
+@pytest.mark.slow
 def test_more_effort_searches_on_and_less_says_so():
     little, much = (codiag.factorize(misfit(), 3, method=Auto(effort=effort), seed=0) for effort in (1.0, 100.0))
     assert n_starts(little) < n_starts(much)
@@ -216,7 +218,7 @@ def test_a_bar_appears_by_itself_on_a_terminal_where_it_lasts(terminal, capsys, 
 @pytest.mark.parametrize("loss", [None, "poisson"])
 def test_lines_are_written_where_there_is_no_terminal(loss, capsys, monkeypatch):
     monkeypatch.setattr("codiag._progress._bar.SECONDS", 0.0)
-    counts = np.random.default_rng(0).poisson(1.0, (6, 7, 8)).astype(float)
+    counts = np.random.default_rng(0).poisson(1.0, (3, 4, 5)).astype(float)
     codiag.choose_rank(counts, [1, 2], loss=loss, seed=0)
     assert capsys.readouterr().err == ""
     codiag.choose_rank(counts, [1, 2], loss=loss, seed=0, progress=True)

@@ -76,7 +76,7 @@ def test_at_most_four_reads(symmetric, dtype, reads):
     """From an array to the error of least squares: checks, norm, symmetry, polish and the error of the fit included."""
     entries, factors = noisy(130, 10, symmetric=symmetric)
     counted = Counted(entries.astype(dtype))
-    fit = codiag.factorize(counted, 10, seed=0)
+    fit = codiag.factorize(DenseTensor(counted, symmetric=symmetric), 10, seed=0)
     assert fit.symmetric == symmetric
     assert 3 < counted.n_reads < 4.001
     assert reads(entries.shape) == 4
@@ -150,7 +150,7 @@ def test_at_most_four_reads_of_a_sparse_tensor():
     assert fit.relative_error == pytest.approx(np.linalg.norm(explicit) / np.linalg.norm(values), rel=1e-8)
 
 
-@pytest.mark.parametrize("method", ["nojd1", "sd2", "lathauwer", "nls"])
+@pytest.mark.parametrize("method", ["nojd1", "nls"])
 def test_other_methods_read_no_more(method):
     entries, factors = noisy(150, 5)
     counted = Counted(entries)
@@ -180,8 +180,8 @@ def test_large_arrays_are_not_read_when_they_are_made(reads):
     tensor = DenseTensor(counted)
     assert not tensor.is_validated
     assert counted.n_given < 1000
-    assert tensor.symmetric
-    assert reads(tensor.shape) == 1
+    assert not tensor.symmetric
+    assert reads(tensor.shape) == 0
 
 
 @pytest.mark.parametrize("symmetric", [None, True, False])
@@ -214,7 +214,7 @@ def test_missing_entries_take_one_copy_and_their_weights():
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_large_tensors_in_single_precision(symmetric):
     entries, factors = noisy(130, 5, symmetric=symmetric)
-    fit = codiag.factorize(entries.astype(np.float32), 5, seed=0)
+    fit = codiag.factorize(entries.astype(np.float32), 5, symmetric=symmetric, seed=0)
     assert fit.symmetric == symmetric
     assert fit.weights.dtype == np.float32
     assert codiag.factor_error(fit, factors) == pytest.approx(np.mean(fit.standard_errors), rel=0.2)
@@ -234,6 +234,7 @@ def test_thin_modes_do_not_make_large_products(shape):
     assert peak < 1.5 * 8 * np.prod(shape) + 1e8
 
 
+@pytest.mark.slow
 def test_a_start_of_ones_own_does_not_make_a_large_sparse_tensor_dense():
     rng = np.random.default_rng(0)
     factors = [unit_factor(400, 2, rng) * (rng.random((400, 2)) < 0.05) for _ in range(3)]
@@ -261,7 +262,7 @@ MEASURE = """
 import resource, sys
 import numpy as np
 import codiag
-from codiag.io._tensors import read_tensor
+from codiag.io import read_array
 
 def resident():
     with open("/proc/self/status") as status:
@@ -278,7 +279,7 @@ def watch():
         peak[0] = max(peak[0], resident())
         time.sleep(0.002)
 thread = threading.Thread(target=watch); thread.start()
-fit = codiag.factorize(read_tensor(sys.argv[1]), 20, seed=0)
+fit = codiag.factorize(read_array(sys.argv[1]), 20, seed=0)
 done.set(); thread.join()
 print(peak[0] - before, fit.converged, fit.relative_error)
 """

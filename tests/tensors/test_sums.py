@@ -23,9 +23,6 @@ from codiag.tensors import (
     SquaredNorm,
     Tensor,
     added,
-    asymmetry,
-    symmetrize,
-    symmetry_probes,
 )
 from tensor_cases import EVERY_CUBE, EVERY_SHAPE, TENSORS, entries_of, made, moved
 
@@ -109,20 +106,6 @@ def test_shares_of_blocks_add_up_to_the_whole(data, shape, kind):
         assert_same(one.total(together, tensor), one.of(tensor), rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize("order", [3, 4])
-def test_probes_see_every_permutation(order):
-    rng = np.random.default_rng(order)
-    symmetric = symmetrize(rng.standard_normal((4,) * order))
-    seen = {}
-    for axes in [None, *((place, place + 1) for place in range(order - 1))]:
-        skew = rng.standard_normal(symmetric.shape)
-        skew = 0 if axes is None else 1e-6 * (skew - np.swapaxes(skew, *axes))
-        tensor = DenseTensor(symmetric + skew, symmetric=False)
-        seen[axes] = asymmetry(*tensor.read(*symmetry_probes(tensor), SquaredNorm()))
-    assert seen.pop(None) < 1e-14
-    assert all(1e-8 < share < 1e-4 for share in seen.values())
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_what_is_not_finite_shows_in_the_squared_norm(bad):
     entries = np.ones((3, 4, 5))
@@ -132,12 +115,6 @@ def test_what_is_not_finite_shows_in_the_squared_norm(bad):
     )
     assert not math.isfinite(total)
     assert math.isnan(total) == math.isnan(bad)
-
-
-def test_infinite_probes_do_not_warn():
-    """Whether a product with infinite entries is infinite or NaN depends on the routines that compute it."""
-    seen = DenseTensor(np.full((3, 3, 1), math.inf), symmetric=False, check=False)
-    assert math.isnan(asymmetry(seen, seen, math.inf))
 
 
 def test_reads_are_logged_part_by_part(monkeypatch, caplog):

@@ -73,7 +73,7 @@ class TestRank:
     @pytest.mark.parametrize("noise", [0.0, 0.01])
     def test_too_low(self, symmetric, noise):
         problem = noisy_tensor((10,) * 3, 4, noise=noise, symmetric=symmetric, seed=1)
-        fit = codiag.factorize(problem.tensor, 2, seed=0)
+        fit = codiag.factorize(problem.tensor, 2, symmetric=symmetric, seed=0)
         told = fit.diagnose()
         assert fit.residual_excess > 1
         assert "well" not in told.verdicts
@@ -85,7 +85,7 @@ class TestRank:
     @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
     def test_too_high(self, symmetric, noise):
         problem = noisy_tensor((10,) * 3, 4, noise=noise, symmetric=symmetric, seed=1)
-        told = codiag.factorize(problem.tensor, 5, seed=0).diagnose()
+        told = codiag.factorize(problem.tensor, 5, symmetric=symmetric, seed=0).diagnose()
         assert told.superfluous
         assert "rank 5 may be too high; try rank 4" in str(told)
 
@@ -117,7 +117,7 @@ class TestRank:
     @pytest.mark.parametrize("noise", [0.0, 0.01, 0.05])
     def test_right(self, symmetric, noise):
         problem = noisy_tensor((12,) * 3, 4, noise=noise, symmetric=symmetric, seed=2)
-        told = codiag.factorize(problem.tensor, 4, seed=0).diagnose()
+        told = codiag.factorize(problem.tensor, 4, symmetric=symmetric, seed=0).diagnose()
         assert str(told) == "4 of 4 components are well determined."
 
     def test_components_of_no_weight_have_unit_columns_and_no_certainty(self):
@@ -167,6 +167,7 @@ class TestResidual:
 
 
 class TestConverged:
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
     def test_a_converged_fit_has_nothing_left_to_gain(self):
         """The Gauss-Newton decrement, by a pseudo-inverse written out here, is a millionth of the objective at most."""

@@ -8,7 +8,7 @@ import pytest
 import codiag
 from codiag.synthetic import noisy_tensor, unit_factor
 from codiag.tensors import FactoredTensor
-from codiag.theory import factor_condition, incoherence, kruskal_condition, kruskal_rank
+from codiag.theory import factor_condition, incoherence, kruskal_condition, kruskal_rank, uniqueness_moduli
 
 
 def test_what_makes_factors_identifiable():
@@ -23,7 +23,23 @@ def test_what_makes_factors_identifiable():
     assert not kruskal_condition([unit_factor(2, 4, seed) for seed in range(3)])
     assert kruskal_condition([unit_factor(size, 2, size) for size in (2, 2, 2)])  # 6 = 2 * 2 + 2, just enough
     assert not kruskal_condition([unit_factor(4, 4, 0), unit_factor(4, 4, 1), np.ones((3, 4))])  # 9 < 2 * 4 + 2
-    assert kruskal_rank(unit_factor(10, 30, 0)) <= 10
+
+
+def test_many_columns_are_not_called_dependent_without_a_test():
+    """Kruskal ranks of generic columns are 20, and 60 >= 2 * 25 + 2; more subsets than anybody would test."""
+    factors = [unit_factor(20, 25, seed) for seed in range(3)]
+    assert kruskal_rank(factors[0]) is None
+    assert kruskal_condition(factors) is None
+    assert kruskal_condition([unit_factor(5, 25, seed) for seed in range(3)]) is False  # 15 at most
+    tensor = FactoredTensor(np.ones(25), factors).to_dense()
+    fit = codiag.factorize(tensor, 25, method=codiag.methods.NLS(init=(np.ones(25), factors)), seed=0)
+    assert "Kruskal" not in str(fit.diagnose())
+
+
+def test_columns_are_compared_by_the_hermitian_product():
+    orthogonal = np.array([[1, 1], [1j, -1j]])
+    assert incoherence(orthogonal) == pytest.approx(0)
+    assert uniqueness_moduli(orthogonal) == pytest.approx(np.eye(2))
 
 
 def test_a_fit_says_which_components_to_trust():

@@ -146,7 +146,7 @@ def test_rows_that_are_not_determined_are_named(constraints):
 
 
 @pytest.mark.parametrize("constraints", [None, "nonnegative"])
-@pytest.mark.parametrize("symmetric", [None, (0, 1)])
+@pytest.mark.parametrize("symmetric", [False, (0, 1)])
 def test_slices_that_were_never_observed_change_nothing_else(constraints, symmetric):
     rng = np.random.default_rng(4)
     first = rng.random((8, 2))
@@ -154,11 +154,11 @@ def test_slices_that_were_never_observed_change_nothing_else(constraints, symmet
     stated = {"constraints": constraints, "symmetric": symmetric, "seed": 0}
     whole, part = tensor.copy(), np.delete(tensor, 4, axis=2)
     whole[:, :, 4] = np.nan
-    if symmetric is not None:
+    if symmetric:
         whole[1], whole[:, 1] = np.nan, np.nan
         part = np.delete(np.delete(part, 1, axis=0), 1, axis=1)
     fit, other = (codiag.factorize(entries, 2, **stated) for entries in (whole, part))
-    rows = [[] if symmetric is None else [1]] * 2 + [[4]]
+    rows = [[1] if symmetric else []] * 2 + [[4]]
     for mode, gone in enumerate(rows):
         assert np.flatnonzero(np.isnan(fit.factors[mode][:, 0])).tolist() == gone
         for ours, theirs in ((fit.factors, other.factors), (fit.entry_standard_errors, other.entry_standard_errors)):

@@ -100,6 +100,7 @@ def coverage(kind, n_draws, **stated):
     return float(np.mean(held)), float(np.mean(weighed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stated", [{}, {"observed": "most"}, {"constraints": "nonnegative"}], ids=str)
 @pytest.mark.parametrize("kind", NOISES)
 def test_intervals_of_90_percent_hold_the_truth_in_about_90(kind, stated):

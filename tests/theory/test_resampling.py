@@ -15,6 +15,7 @@ def fitted(kind="white", seed=0, **stated):
     return factors, codiag.factorize(tensor, 2, seed=0, **stated)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", NOISES)
 def test_bootstrap_intervals_hold_the_truth_whatever_the_noise_within_a_sample(kind):
     held = []
@@ -52,6 +53,7 @@ def test_refits_keep_constraints_and_missing_entries(stated):
         assert np.all(found.intervals().factors[1][0] >= 0)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_draws_in_any_number_of_processes():
     _, fit = fitted()
     one, two = (fit.bootstrap(n=6, seed=3, n_jobs=n_jobs) for n_jobs in (1, 2))
@@ -99,3 +101,15 @@ def test_no_result_is_shown_as_all_of_its_numbers():
     for result in (fit.bootstrap(n=3, seed=0), fit.intervals(), fit.scatter, fit.sensitivity, matching, fit.diagnose()):
         assert "array(" not in repr(result)
         assert len(repr(result)) < 500
+
+
+def test_phases_of_complex_refits_are_those_of_the_fit():
+    """Standard deviations of refits are then those of theory; with phases left over they are half as large again."""
+    rng = np.random.default_rng(0)
+    factors = [rng.standard_normal((size, 2)) + 1j * rng.standard_normal((size, 2)) for size in (40, 8, 9)]
+    factors = [factor / np.linalg.norm(factor, axis=0) for factor in factors]
+    clean = np.einsum("r,ir,jr,kr->ijk", [3.0, 2.0], *factors)
+    noise = rng.standard_normal(clean.shape) + 1j * rng.standard_normal(clean.shape)
+    fit = codiag.factorize(clean + 0.01 * noise, 2, seed=0)
+    drawn = fit.bootstrap(mode=0, n=60, seed=0).factors[1]
+    np.testing.assert_allclose(np.linalg.norm(np.std(drawn, axis=0), axis=0), fit.standard_errors[1], rtol=0.15)

@@ -9,7 +9,6 @@ from codiag._arrays._complex import (
     is_hermitian,
     largest_signs,
     normal_draws,
-    real_dtype,
     real_part,
     signs_of,
     squared_magnitudes,

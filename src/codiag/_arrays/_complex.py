@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from codiag._arrays._namespace import Array, array_namespace, epsilon, is_complex, like, to_host
@@ -36,14 +34,6 @@ def as_real_numbers(array: Array, axis: int = 0) -> Array:
         return array
     xp = array_namespace(array)
     return xp.concat([xp.real(array), xp.imag(array)], axis=axis)
-
-
-def real_dtype(array: Array) -> Any:
-    """Return the dtype of the magnitudes of the entries."""
-    xp = array_namespace(array)
-    if not is_complex(array):
-        return array.dtype
-    return xp.float64 if array.dtype == xp.complex128 else xp.float32
 
 
 def normal_draws(rng: np.random.Generator, shape: tuple[int, ...], reference: Array) -> np.ndarray:

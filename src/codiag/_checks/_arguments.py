@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array, is_torch_array
@@ -112,7 +112,7 @@ def magnitude_limit(stack: Array) -> float:
     return 1e150 if epsilon(stack) < 1e-10 else 1e16
 
 
-def as_rank(rank: float | None, limit: int | None = None) -> int | None:
+def as_rank(rank: Any, limit: int | None = None) -> int | None:
     """Return the rank as an int between 1 and `limit`, or None if it is to be estimated; 2.0 is 2."""
     if rank is None:
         return None

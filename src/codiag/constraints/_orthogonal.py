@@ -11,9 +11,6 @@ from array_api_compat import array_namespace
 from codiag._arrays import Array, identity
 from codiag.constraints._base import GRADIENT_STEPS, Constraint, times_gram
 
-ROUNDS, SETTLED = 50, 1e-10
-"""Polar factors in turn with lengths, at most, and the relative change of lengths at which they have settled."""
-
 
 @dataclass(frozen=True, eq=False)
 class Orthogonal(Constraint):
@@ -86,10 +83,10 @@ class Orthogonal(Constraint):
 def _alternated(product: Array, diagonal: Array, lengths: Array) -> Array:
     r"""Return the Q D that makes :math:`\sum_i (p_i^\top q_i d_i - g_i d_i^2 / 2)` large: Q and D in turn."""
     xp = array_namespace(product)
-    for _ in range(ROUNDS):
+    for _ in range(GRADIENT_STEPS):
         left, _, right = xp.linalg.svd(product * lengths, full_matrices=False)
         orthonormal = left @ right
         before, lengths = lengths, xp.sum(orthonormal * product, axis=0) / diagonal
-        if float(xp.max(xp.abs(lengths - before))) <= SETTLED * float(xp.max(xp.abs(lengths))):
+        if float(xp.max(xp.abs(lengths - before))) <= 1e-10 * float(xp.max(xp.abs(lengths))):
             break
     return orthonormal * lengths

@@ -111,8 +111,8 @@ def is_local(name: str) -> bool:
 
 
 def _local_files(source: Source) -> list[Path]:
-    folders = [os.environ.get("CODIAG_DATA_DIR"), _cache()]
-    for folder in filter(None, folders):
+    folders: list[str | Path | None] = [os.environ.get("CODIAG_DATA_DIR"), _cache()]
+    for folder in [known for known in folders if known]:
         for listed in (source.converted, source.original):
             paths = [Path(folder) / source.kind / name for name in listed]
             if paths and all(path.is_file() for path in paths):

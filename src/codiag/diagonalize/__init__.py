@@ -3,7 +3,7 @@
 Given ``matrices[l] = A diag(d_l) A^T + noise``, find the common factor A; or A and B if the matrices are
 ``A diag(d_l) B^T + noise``. Matrices may be complex: Hermitian ones are ``A diag(d_l) A^H`` with real diagonals, those
 that are symmetric ``A diag(d_l) A^T`` with complex ones. Every method takes both, except `JDi`, which takes Hermitian
-ones only, and `symmetrized`, which is for real matrices.
+ones only.
 
 ================== =============================== ========================================================
 Method             Factors                         When to use it
@@ -18,8 +18,8 @@ Method             Factors                         When to use it
 ================== =============================== ========================================================
 
 `codiag.joint_diagonalize` chooses a method, calls it, and warns if it did not converge. A method can also be called
-directly, without a warning; both return a `codiag.Diagonalization`. `symmetrized` applies a method for symmetric
-matrices to any matrices. To write a method, derive from `codiag.extending.Diagonalizer`.
+directly, without a warning; both return a `codiag.Diagonalization`. To write a method, derive from
+`codiag.extending.Diagonalizer`.
 
 Examples
 --------
@@ -43,9 +43,9 @@ from codiag.diagonalize._rotations import QuadraticModel, rotate
 from codiag.diagonalize._shears import most_likely, shear, shear_step
 from codiag.diagonalize._stack import MatrixStack, random_combinations
 from codiag.diagonalize._starts import pencil_start, real_eigenvectors
-from codiag.diagonalize._two_sided import TwoSided, symmetrized
+from codiag.diagonalize._two_sided import TwoSided
 from codiag.diagonalize._uwedge import UWEDGE
 
-__all__ = ["LUJ1D", "QRJ1D", "UWEDGE", "JDi", "Jacobi", "OrthogonalNewton", "TwoSided", "symmetrized"]
+__all__ = ["LUJ1D", "QRJ1D", "UWEDGE", "JDi", "Jacobi", "OrthogonalNewton", "TwoSided"]
 
 __dir__ = public_names(__all__)

@@ -76,9 +76,6 @@ class Diagonalizer(ABC):
         Whether the method is for symmetric matrices, with the same factors on both sides. True by default.
     orthogonal : bool
         Whether the method constrains the factors to be orthonormal. False by default.
-    handles_opposite_diagonals : bool
-        Whether the method finds pairs of components whose diagonals are the negatives of each other, which
-        `codiag.diagonalize.symmetrized` needs. False by default.
     complex_kinds : tuple of str
         Which complex matrices the method is for: "hermitian" ones, whose right factors are the conjugates of the left
         ones, and "symmetric" ones; "general" ones if the method is not `symmetric`. None by default.
@@ -115,7 +112,6 @@ class Diagonalizer(ABC):
     max_sweeps: int = 200
 
     symmetric: ClassVar[bool] = True
-    handles_opposite_diagonals: ClassVar[bool] = False
     complex_kinds: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from codiag._text import counted, html_table
 class Diagonalization:
     r"""Common factors of a stack of matrices, :math:`M_l \approx A \,\mathrm{diag}(d_l)\, B^\top`.
 
-    :math:`B = A` unless the method is `codiag.diagonalize.TwoSided` or `codiag.diagonalize.symmetrized`. Components are
+    :math:`B = A` unless the method is `codiag.diagonalize.TwoSided`. Components are
     in the order of the energy of their diagonals, the largest first; the largest entry of each column is positive.
     If the matrices are complex and Hermitian, :math:`B = \bar A`, so that :math:`B^\top` is the adjoint of A, and the
     diagonals are real. If they are complex and symmetric, :math:`B = A`, and the diagonals are complex.

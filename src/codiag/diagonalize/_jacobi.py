@@ -178,7 +178,6 @@ class Jacobi(Diagonalizer):
 
     max_rows: int | None = None
     max_sweeps: int = 100
-    handles_opposite_diagonals: ClassVar[bool] = True
     complex_kinds: ClassVar[tuple[str, ...]] = ("hermitian", "symmetric")
     orthogonal = True
 

@@ -95,7 +95,6 @@ class OrthogonalNewton(NewtonLike):
     (True, True)
     """
 
-    handles_opposite_diagonals: ClassVar[bool] = True
     complex_kinds: ClassVar[tuple[str, ...]] = ("hermitian", "symmetric")
     orthogonal = True
 

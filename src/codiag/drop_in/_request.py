@@ -60,7 +60,7 @@ class Request:
         """Whether the factors are unconstrained and all entries count."""
         return not self.nonnegative and not self.ridge and self.mask is None
 
-    def problem(self, fixed: dict[int, Array] | None = None, *, symmetric: bool | None = None) -> Problem:
+    def problem(self, fixed: dict[int, Array] | None = None, *, symmetric: bool = False) -> Problem:
         """Return the problem, with the factors of some modes fixed."""
         if self.plain and not fixed:
             return Problem(self.tensor, self.rank, symmetric=symmetric)
@@ -127,7 +127,8 @@ def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, s
     if init is None:
         raise TypeError("init must be 'svd', 'random', a CPTensor or a pair (weights, factors); got None")
     if isinstance(init, str):
-        method, problem = _method(init, options, is_masked=request.mask is not None), request.problem()
+        problem = request.problem()
+        method = _method(init, options, has_missing=problem.entries is not None)
         fit = solve(problem, method, request.seed)
         return fit, complaint_about(fit, method)
     problem = request.problem(symmetric=False)  # the modes of a given start may differ
@@ -140,8 +141,8 @@ def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, s
     return like_start(fit, init, signed=signed), complaint_about(fit, method)
 
 
-def _method(init: str, options: dict[str, Any], *, is_masked: bool) -> Method:
-    if init == "svd" or (init == "random" and is_masked):  # with missing entries, a single random start may diverge
+def _method(init: str, options: dict[str, Any], *, has_missing: bool) -> Method:
+    if init == "svd" or (init == "random" and has_missing):  # a single random start may diverge
         return Auto(**options)
     if init == "random":
         return NLS(**options)

@@ -49,8 +49,9 @@ def parafac(
         Gauss-Newton steps of a start; with `fixed_modes`, sweeps over the other modes. With zero, the start is
         returned: the leading singular vectors of every unfolding with "svd".
     init : {"svd", "random"}, CPTensor, or (weights, factors)
-        "svd" is the default start of codiag, joint diagonalization; "random" is a random start. From a given start,
-        the first iteration is a sweep of alternating least squares; components keep its order and its signs.
+        "svd" is the default start of codiag, joint diagonalization; "random" is a random start, and the same search as
+        with "svd" where entries are missing. From a given start, the first iteration is a sweep of alternating least
+        squares; components keep its order and its signs.
     svd : str
         Accepted and ignored.
     normalize_factors : bool

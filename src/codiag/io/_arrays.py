@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +111,7 @@ def _read_hdf5(path: Path, variable: str | None) -> Any:
 
 
 def _read_netcdf(path: Path, variable: str | None) -> Any:
-    installed("dask", path)
-    opened = installed("xarray", path).open_dataset(path, chunks="auto")
+    opened = installed("xarray", path).open_dataset(path, chunks="auto" if find_spec("dask") else None)
     return _chosen(path, dict(opened.data_vars.items()), variable)
 
 

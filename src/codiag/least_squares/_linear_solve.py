@@ -25,6 +25,7 @@ from codiag._arrays import (
     squared_magnitudes,
     to_host,
 )
+from codiag.least_squares._components import solve_semidefinite
 from codiag.least_squares._curvature import CurvatureLike
 from codiag.least_squares._tolerances import MOST_PRODUCTS, NEGLIGIBLE, ROUGHEST
 
@@ -173,11 +174,16 @@ def _solved(equations: _Equations, damping: float, scale: float, max_products: i
 
 
 def solve_directly(curvature: CurvatureLike, gradient: Array, damping: float) -> Array:
-    """Return the damped step by factorizing the matrix."""
+    """Return the damped step by factorizing the matrix; of least norm if components of no weight make it singular."""
     xp = array_namespace(gradient)
     matrix, diagonal = curvature.matrix(), xp.reshape(damping * curvature.scales, (-1, 1))
     damped = curvature.within(matrix + diagonal * identity(math.prod(gradient.shape), matrix))
-    return xp.reshape(xp.linalg.solve(damped, -xp.reshape(gradient, (-1, 1))), gradient.shape)
+    right = -xp.reshape(gradient, (-1, 1))
+    try:
+        move = xp.linalg.solve(damped, right)
+    except (np.linalg.LinAlgError, RuntimeError):  # torch's LinAlgError is a RuntimeError
+        move = solve_semidefinite(damped, right)
+    return xp.reshape(move, gradient.shape)
 
 
 class _Equations(NamedTuple):

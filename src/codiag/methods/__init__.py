@@ -9,9 +9,6 @@ Method              Name            When to use it
 `OJD`               ``"ojd1"``      The paper's method for orthogonal factors, or with a second moment.
 `NOJD`              ``"nojd1"``     The paper's method for factors that are not orthogonal.
 `TPM`               ``"tpm"``       The tensor power method, for comparison.
-`Givens`            ``"givens"``    Coordinate ascent for orthogonal factors, for comparison.
-`SD2`               ``"sd2"``       Two random projections, for comparison.
-`Lathauwer`         ``"lathauwer"`` Ranks above the sizes of the modes, without least squares.
 =================== =============== ==========================================================================
 
 Constraints, missing entries and weights of entries need `Auto`, `NLS` or `ALS`. The names ``"ojd0"`` and ``"nojd0"``
@@ -30,12 +27,12 @@ True
 from codiag._checks import public_names
 from codiag.methods._als import ALS
 from codiag.methods._auto import METHODS, Auto, as_method
-from codiag.methods._joint import NOJD, OJD
+from codiag.methods._joint import NOJD, OJD, random_directions
 from codiag.methods._method import Method, check_init, fit_or_refuse, start_from
 from codiag.methods._nls import NLS
-from codiag.methods.comparison import SD2, TPM, Givens, Lathauwer
+from codiag.methods._tpm import TPM
 from codiag.problem import Estimate, Stage
 
-__all__ = ["ALS", "NLS", "NOJD", "OJD", "SD2", "TPM", "Auto", "Givens", "Lathauwer"]
+__all__ = ["ALS", "NLS", "NOJD", "OJD", "TPM", "Auto"]
 
 __dir__ = public_names(__all__)

@@ -14,7 +14,7 @@ from codiag.methods._als import ALS
 from codiag.methods._joint import NOJD, OJD
 from codiag.methods._method import Method, check_monitor, is_method
 from codiag.methods._nls import NLS
-from codiag.methods.comparison import SD2, TPM, Givens, Lathauwer
+from codiag.methods._tpm import TPM
 from codiag.problem import Estimate, Problem
 from codiag.search import Monitor, Search
 from codiag.starts import Start
@@ -37,15 +37,14 @@ class Auto(Method):
     ``fit.diagnose()`` say if it ended there. If components stand out and leave noise, but for a few that may have been
     missed, there is a best fit that is worth finding: then it may take `max_starts` times as much.
 
-    If the rank is larger than all modes but one, modes of tensors of higher order are taken together, or the rank-one
-    matrices in the span of the slices are found by diagonalizing the equations that they satisfy (De Lathauwer 2006,
-    and 2007 with Castaing and Cardoso). At order three, up to five thirds of the modes, the kernels of Koszul
-    flattenings give such equations (Kothari, Moitra and Wein 2024). If there are too few, or the rank is above 64, all
-    starts are random. Symmetric tensors of order four, six and so on are flattened to a matrix of half of the modes,
-    and power iterations find the components in its range (Kileel and Pereira 2019): up to d (d + 1) / 2 - d of them at
-    order four, for modes of size d. With constraints or missing entries, the same search starts from the fit without
-    them and from components that are added one at a time; if all modes are orthogonal, from a diagonalization by
-    rotations.
+    If the rank is larger than all modes but one, modes of tensors of higher order are taken together, or the
+    rank-one matrices in the span of the slices are found by diagonalizing the equations that they satisfy (De
+    Lathauwer 2006, and 2007 with Castaing and Cardoso). If there are too few, or the rank is above 64, all starts
+    are random. Symmetric tensors of order four, six and so on are flattened to a matrix of half of the modes, and
+    power iterations find the components in its range (Kileel and Pereira 2019): up to d (d + 1) / 2 - d of them at
+    order four, for modes of size d. With constraints or missing entries, the same search starts from the fit
+    without them and from components that are added one at a time; if all modes are orthogonal, from a
+    diagonalization by rotations.
 
     *Needs* contractions of the tensor; works on all of it if it has at most two million entries. *Costs* three passes
     over a large tensor to look at it and to compress it, :math:`O(k^4)` flops a sweep of the diagonalization and a step
@@ -144,9 +143,6 @@ METHODS: dict[str, Method] = {
     "tpm": TPM(),
     "als": ALS(),
     "nls": NLS(),
-    "lathauwer": Lathauwer(),
-    "sd2": SD2(),
-    "givens": Givens(),
 }
 """Methods by name."""
 

@@ -78,6 +78,6 @@ def consistency_of(components: FactoredTensor, problem: Problem) -> float:
         entries = np.where(problem.observed_mask(), to_host(tensor.to_dense()), to_host(components.to_dense()))
         tensor = DenseTensor.of(entries, symmetric=False)
     bases = [like(np.linalg.pinv(factor).T, tensor.reference) for factor in factors]
-    core = double(to_host(tensor.without_symmetry().compress(*bases).to_dense()))
+    core = double(to_host(tensor.compress(*bases).to_dense()))
     core[(np.arange(components.rank),) * components.order] -= 1
     return float(100 * (1 - np.sum(squared_magnitudes(core)) / components.rank))

@@ -44,14 +44,14 @@ def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
     return _without_nan(raw, observed)
 
 
-def after_first_look(raw: Any, rank: object, symmetric: object) -> tuple[Any, Any]:
+def after_first_look(raw: Any, rank: object) -> tuple[Any, Any]:
     """Read a large tensor once, and return it after a check that all entries are finite.
 
     If an array has NaN, return it with zeros for these, and which entries are observed. Small tensors, and those that
     were checked before, are returned unchanged.
     """
     is_array = is_array_api_obj(raw) and is_large(getattr(raw, "shape", ()))
-    tensor = as_tensor(raw, False if isinstance(symmetric, bool) and not symmetric else None) if is_array else raw
+    tensor = as_tensor(raw) if is_array else raw
     if getattr(tensor, "is_validated", True):
         return raw, None
     if math.isnan(tensor.sketch(sketch_width(rank, tensor.shape)).squared_norm) and is_array:

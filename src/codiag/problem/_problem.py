@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj, is_dask_array
+from array_api_compat import array_namespace, is_dask_array
 
 from codiag._arrays import Array, TensorLike, is_complex, to_host
 from codiag._checks import as_rank, as_real_array
@@ -22,13 +22,11 @@ from codiag.problem._symmetry import (
     Symmetry,
     as_symmetry,
     groups_of,
-    is_same_within,
     mean_over,
     n_parameters,
     shared_constraints,
-    with_shared_modes,
 )
-from codiag.tensors import Tensor, array_of, as_tensor, check_symmetric_shape, is_large, tensor_of_array
+from codiag.tensors import Tensor, array_of, as_tensor, check_symmetric_shape, is_large, symmetric_part, tensor_of_array
 from codiag.tensors.entries import Cells, Entries
 
 
@@ -51,8 +49,8 @@ class Problem:
     observed : array in the shape of the tensor, optional
         Which entries were observed, or non-negative weights for them. By default all entries count equally.
     symmetric : bool or tuple of int, optional
-        Whether all modes share one factor, or which of them do. By default detected for arrays, and declared by other
-        tensors.
+        Whether all modes share one factor, or which of them do. False by default: symmetry is never detected, but a
+        `codiag.tensors.Tensor` may declare it.
     second_moment : array of shape (d, d), optional
         For a symmetric tensor, :math:`\sum_i c_i u_i u_i^\top` with positive :math:`c_i`: it makes the factors
         orthogonal for methods that need that. Other methods ignore it.
@@ -74,7 +72,7 @@ class Problem:
     >>> import numpy as np
     >>> import codiag
     >>> u = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0] + 0.2
-    >>> problem = codiag.Problem(np.einsum("ir,jr,kr->ijk", u, u, u), 4, second_moment=u @ u.T)
+    >>> problem = codiag.Problem(np.einsum("ir,jr,kr->ijk", u, u, u), 4, symmetric=True, second_moment=u @ u.T)
     >>> codiag.factor_error(codiag.factorize(problem, method="ojd1", seed=0), [u] * 3) < 1e-8
     True
     """
@@ -93,7 +91,7 @@ class Problem:
         *,
         constraints: ConstraintsLike = None,
         observed: Array | None = None,
-        symmetric: bool | Sequence[int] | None = None,
+        symmetric: bool | Sequence[int] = False,
         second_moment: Array | None = None,
         labels: Labels | None = None,
         loss: Loss | str | None = None,
@@ -109,7 +107,7 @@ class Problem:
         *,
         constraints: ConstraintsLike = None,
         observed: Array | None = None,
-        symmetric: bool | Sequence[int] | None = None,
+        symmetric: bool | Sequence[int] = False,
         labels: Labels | None = None,
         loss: Loss | str | None = None,
     ) -> Problem:
@@ -161,8 +159,6 @@ class Problem:
         raw, own_labels = read_labelled(tensor)
         checked, weights, symmetry = _checked_data(raw, rank, observed, symmetric)
         given = implied_constraints(scatter, as_constraints(constraints, checked.order), checked.order)
-        if symmetric is None and not is_same_within(given, groups_of(symmetry, checked.order)):
-            checked, symmetry = checked.without_symmetry(), False  # the symmetry was detected, and is not wanted
         checked_fields: dict[str, Any] = {
             "constraints": shared_constraints(given, groups_of(symmetry, checked.order)),
             "second_moment": None if moment is None else _checked_moment(moment, checked),
@@ -476,7 +472,7 @@ class Problem:
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> codiag.Problem(np.ones((3, 3, 3)), 1).symmetric
+        >>> codiag.Problem(np.ones((3, 3, 3)), 1, symmetric=True).symmetric
         True
         """
         return self.data.symmetric
@@ -670,7 +666,7 @@ class Problem:
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> codiag.Problem(np.ones((3, 3, 3)), 1).n_independent
+        >>> codiag.Problem(np.ones((3, 3, 3)), 1, symmetric=True).n_independent
         10
         """
         return self.numbers_per_entry * self.data.n_independent
@@ -710,7 +706,7 @@ def as_problem(tensor: Any, rank: Any, **stated: Any) -> Problem:
     """Return the problem that the arguments of a function state; a `Problem` takes the place of all of them."""
     if isinstance(tensor, Problem):
         for name, value in {"rank": rank, **stated}.items():
-            if value is not None:
+            if value is not None and value is not False:
                 raise TypeError(
                     f"{name} must be left out if a Problem is given, which has its own; got {name}={value!r}"
                 )
@@ -732,7 +728,7 @@ def _checked_data(tensor: Any, rank: Any, observed: Any, symmetric: Any) -> tupl
     has_weights = observed is not None
     tensor, observed = without_missing(tensor, observed)
     if observed is None:
-        tensor, observed = after_first_look(tensor, rank, symmetric)
+        tensor, observed = after_first_look(tensor, rank)
     if not has_weights and observed is not None and not is_dask_array(observed) and not _has_any(observed):
         raise ValueError(
             f"tensor must have entries that are numbers; all {math.prod(observed.shape)} are NaN or masked"
@@ -751,23 +747,20 @@ def _has_any(observed: Array) -> bool:
 
 def _with_symmetry(tensor: Any, observed: Any, raw: Any) -> tuple[Tensor, Array | None, Symmetry]:
     """Return a tensor averaged over permutations of its shared modes, the weights of its entries, and these modes."""
-    is_flag = raw is None or isinstance(raw, bool | np.bool_)
-    is_stored_array = is_array_api_obj(tensor) or (hasattr(tensor, "permute") and array_of(tensor) is not None)
-    if is_flag and not (raw and observed is not None and is_stored_array):
-        known = as_tensor(tensor, raw)
-        return known, None if observed is None else known.weights_like(observed), known.symmetric
-    known = as_tensor(tensor, False)
-    symmetric = as_symmetry(raw, known.shape) or False
+    known = as_tensor(tensor)
+    symmetric = as_symmetry(raw, known.shape) or known.symmetric
+    weights = None if observed is None else known.weights_like(observed)
+    if not symmetric or known.symmetric:
+        return known, weights, symmetric
     shared = symmetric if isinstance(symmetric, tuple) else tuple(range(known.order))
-    if observed is None:
-        return as_tensor(tensor, True) if symmetric is True else with_shared_modes(known, shared), None, symmetric
-    weights = known.weights_like(observed)
     stored = array_of(known)
-    if stored is not None:
-        check_symmetric_shape([known.shape[mode] for mode in shared])
-        entries, weights = mean_over(stored, weights, shared)
-        known = tensor_of_array(entries, symmetric=symmetric is True)
-    return known, weights, symmetric
+    if stored is None and symmetric is not True:
+        return known, weights, symmetric  # least squares asks for no more than the mean over permutations
+    if stored is None or weights is None:
+        return symmetric_part(known, shared), weights, symmetric
+    check_symmetric_shape([known.shape[mode] for mode in shared])
+    entries, weights = mean_over(stored, weights, shared)
+    return tensor_of_array(entries, symmetric=symmetric is True), weights, symmetric
 
 
 def _checked_moment(second_moment: Array, tensor: Tensor) -> Array:

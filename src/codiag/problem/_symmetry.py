@@ -11,19 +11,19 @@ from array_api_compat import array_namespace, is_dask_array
 
 from codiag._arrays import Array
 from codiag.constraints import Constraint, Constraints
-from codiag.tensors import MOST_ASYMMETRY, Tensor, array_of, mean_over_permutations, tensor_of_array
+from codiag.tensors import mean_over_permutations
 
 Symmetry: TypeAlias = bool | tuple[int, ...]
 
 
-def as_symmetry(raw: Any, shape: Sequence[int]) -> Symmetry | None:
-    """Return whether all modes share a factor, or which of them do; None where that is to be detected."""
-    if raw is None or isinstance(raw, bool | np.bool_):
-        return None if raw is None else bool(raw)
+def as_symmetry(raw: Any, shape: Sequence[int]) -> Symmetry:
+    """Return whether all modes share a factor, or which of them do."""
+    if isinstance(raw, bool | np.bool_):
+        return bool(raw)
     modes = list(raw) if isinstance(raw, Iterable) and not isinstance(raw, str | bytes) else [raw]
     if not isinstance(raw, Iterable) or not all(isinstance(mode, int | np.integer) for mode in modes):
         raise TypeError(
-            f"symmetric must be True, False or None, or the modes that share a factor, such as (0, 1); got {raw!r}"
+            f"symmetric must be True or False, or the modes that share a factor, such as (0, 1); got {raw!r}"
         )
     shared = tuple(sorted({int(mode) for mode in modes}))
     if len(shared) < 2 or len(shared) < len(modes):
@@ -82,46 +82,18 @@ def _with_equal_chunks(array: Array | None, modes: Sequence[int]) -> Array | Non
     return cubed(array, modes)
 
 
-def with_shared_modes(tensor: Tensor, shared: tuple[int, ...]) -> Tensor:
-    """Return an array's mean over permutations of the modes that share a factor; other tensors as they are.
-
-    Least squares asks for no more than that mean, whatever the tensor.
-    """
-    entries = array_of(tensor)
-    if entries is None:
-        return tensor
-    mean, _ = mean_over(entries, None, shared)
-    n_turns = math.factorial(len(shared))
-    residual = tensor_of_array(entries - mean, symmetric=False).squared_norm()
-    share = math.sqrt(2 * n_turns / (n_turns - 1) * residual / max(tensor.squared_norm(), 1e-300))
-    if share > MOST_ASYMMETRY:
-        raise ValueError(
-            f"symmetric={shared} needs a tensor that permuting these modes leaves as it is, up to noise; that changes "
-            f"{share:.0%} of this one. Leave symmetric out to let the modes have factors of their own"
-        )
-    return tensor_of_array(mean, symmetric=False)
-
-
-def is_same_within(constraints: Constraints, groups: Sequence[tuple[int, ...]]) -> bool:
-    """Return whether no two modes of a group have different constraints."""
-    if constraints is None:
-        return True
-    given = [[constraint for mode in group if (constraint := constraints[mode]) is not None] for group in groups]
-    return all(_same(constraint, of_group[0]) for of_group in given for constraint in of_group)
-
-
 def shared_constraints(constraints: Constraints, groups: Sequence[tuple[int, ...]]) -> Constraints:
     """Return constraints in which the modes of each group have the constraint that is given for any of them."""
     if constraints is None:
         return None
-    if not is_same_within(constraints, groups):
+    given = [[constraint for mode in group if (constraint := constraints[mode]) is not None] for group in groups]
+    if not all(_same(constraint, of_group[0]) for of_group in given for constraint in of_group):
         raise ValueError(
             f"constraints must be equal for modes that share a factor, or be given for one of them; got {constraints}, "
             f"and the modes {', '.join(map(str, (group for group in groups if len(group) > 1)))} share one each"
         )
-    group_of = {mode: group for group in groups for mode in group}
-    shared = ([constraints[other] for other in group_of[mode]] for mode in range(len(constraints)))
-    return tuple(next((known for known in given if known is not None), None) for given in shared)
+    of_mode = {mode: next(iter(known), None) for group, known in zip(groups, given, strict=True) for mode in group}
+    return tuple(of_mode[mode] for mode in range(len(constraints)))
 
 
 def _same(first: Constraint, second: Constraint) -> bool:

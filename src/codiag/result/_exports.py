@@ -82,17 +82,12 @@ def _frame(library: Any, name: str, labels: np.ndarray, factor: np.ndarray) -> A
     return nw.from_dict(columns, native_namespace=library).to_native()
 
 
-QUICK = 1000
-"""Number of parameters up to which standard errors are computed for display; above, only if known (chosen by time)."""
-
-
 def fit_html(fit: Factorization) -> str:
     """Return a table for notebooks, a row for each component."""
     labels = fit.labels or Labels.counted(len(fit.shape))
     columns: dict[str, Iterable[object]] = {"component": range(fit.rank)}
     columns["weight"] = [f"{float(weight):.4g}" for weight in to_host(fit.weights)]
-    n_parameters = sum(min(size, fit.rank) if fit.problem is None else size for size in fit.shape) * fit.rank
-    errors = fit.standard_errors if "sensitivity" in vars(fit) or n_parameters <= QUICK else None
+    errors = vars(fit).get("standard_errors")  # if they are known: showing a fit computes nothing
     for mode in [0] if fit.symmetric else range(len(fit.shape)):
         name = "all modes" if fit.symmetric else labels.names[mode]
         index = labels.index(mode, fit.shape[mode])

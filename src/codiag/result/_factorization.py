@@ -23,9 +23,6 @@ from codiag.problem import Stage, Stages
 from codiag.result._files import read_fit, write_fit
 from codiag.tensors import FactoredTensor
 
-OTHER_ENDINGS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json", ".xlsx": "excel", ".parquet": "parquet"}
-"""Endings of tables, which `Factorization.save` does not write, and what pandas calls them."""
-
 if TYPE_CHECKING:
     from codiag.problem import Problem
     from codiag.result._scored import Deviance
@@ -824,7 +821,7 @@ class Factorization:
         Parameters
         ----------
         path : str or path
-            The ending is added where it is missing; endings of tables, such as ``.csv``, are refused.
+            The ending is added where it is missing. `to_frames` has tables.
 
         See Also
         --------
@@ -842,12 +839,8 @@ class Factorization:
         (3, 4, 5)
         """
         name = str(as_path("path", path))
-        ending = Path(name).suffix.lower()
-        if ending in OTHER_ENDINGS:
-            raise ValueError(
-                f"path must end in .npz, the format that Factorization.load reads; got {name!r}. For tables, write the "
-                f"frames of fit.to_frames(), a frame for each mode, as in frame.to_{OTHER_ENDINGS[ending]}(...)"
-            )
+        if name.lower().endswith((".csv", ".tsv", ".xlsx", ".parquet", ".json")):
+            raise ValueError(f"path must end in .npz; got {name}. fit.to_frames() returns tables, which pandas writes")
         write_fit(Path(name if name.lower().endswith(".npz") else name + ".npz"), self)
 
     @classmethod

@@ -1,20 +1,17 @@
-"""Constraints as plain data, for files: the kind by its name, and what it was made with.
-
-Factorizations in ``.npz`` files.
-"""
+"""Factorizations in ``.npz`` files; constraints and losses by their names, and what they were made with."""
 
 from __future__ import annotations
 
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag._arrays import Array, to_host
+from codiag._arrays import to_host
 from codiag._text import save_arrays
 from codiag.constraints import Constraint, Fixed, NonNegative, Orthogonal, Ridge
 from codiag.labels import Labels
@@ -22,32 +19,27 @@ from codiag.losses import Bernoulli, Huber, Loss, NegativeBinomial, Poisson, Sca
 from codiag.problem import Stage
 from codiag.result._scored import Deviance
 
-KINDS: dict[str, type[Constraint]] = {kind.__name__: kind for kind in (Fixed, NonNegative, Orthogonal, Ridge)}
-LOSSES: dict[str, type[Loss]] = {kind.__name__: kind for kind in (Bernoulli, Huber, NegativeBinomial, Poisson)}
+KINDS: dict[str, type] = {
+    kind.__name__: kind for kind in (Fixed, NonNegative, Orthogonal, Ridge, Bernoulli, Huber, NegativeBinomial, Poisson)
+}
+"""Constraints and losses that files can hold, by name."""
 
 
-@dataclass(frozen=True, eq=False)
-class Unknown(Constraint):
-    """A constraint that a file has the name of, and nothing else: not one of codiag's own."""
-
-    holds_by_rows: ClassVar[bool] = True
-
-    name: str
-
-    def project(self, factor: Array) -> NoReturn:
+def _name_of(rule: Constraint | Loss) -> str:
+    name = type(rule).__name__
+    if KINDS.get(name) is not type(rule):
         raise ValueError(
-            f"constraints of your own are not kept in files, and the factor had to satisfy {self.name}; use the fit "
-            "itself, or put the constraint back with dataclasses.replace(fit, constraints=...)"
+            f"constraints and loss must be codiag's own to be kept in a file; got {name}. Pickle the fit instead, or "
+            "save dataclasses.replace(fit, constraints=None, goodness=None)"
         )
+    return name
 
 
 def recorded(constraint: Constraint | None, arrays: dict[str, np.ndarray], key: str) -> list[Any] | None:
     """Return a constraint as JSON can hold it; arrays that belong to it are added to `arrays`, by the place."""
     if constraint is None:
         return None
-    record: list[Any] = [type(constraint).__name__]
-    if record[0] not in KINDS:
-        return [record[0], constraint.holds_by_rows]
+    record: list[Any] = [_name_of(constraint)]
     for field in fields(constraint):
         value = getattr(constraint, field.name)
         if isinstance(value, int | float):
@@ -58,13 +50,12 @@ def recorded(constraint: Constraint | None, arrays: dict[str, np.ndarray], key: 
 
 
 def restored(record: Sequence[Any] | None, file: Mapping[str, np.ndarray], key: str) -> Constraint | None:
-    """Return the constraint that `recorded` wrote; one that is not codiag's own only tells its name."""
+    """Return the constraint that `recorded` wrote."""
     if record is None:
         return None
     name, *values = record
-    if name in KINDS:
-        return KINDS[name](*values, *([file[key]] if key in file else []))
-    return Unknown(name) if values[0] else None
+    constraint: Constraint = KINDS[name](*values, *([file[key]] if key in file else []))
+    return constraint
 
 
 if TYPE_CHECKING:
@@ -87,7 +78,7 @@ def write_fit(path: Path, fit: Factorization) -> None:
         "n_observed": fit.n_observed,
     }
     if fit.goodness is not None:
-        meta["loss"] = [type(fit.goodness.loss).__name__, asdict(fit.goodness.loss)]
+        meta["loss"] = [_name_of(fit.goodness.loss), asdict(fit.goodness.loss)]
         meta["deviance"] = [getattr(fit.goodness, part.name) for part in fields(fit.goodness)[1:]]
     factors = fit.factors[:1] if fit.symmetric else fit.factors
     arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(factors)}
@@ -146,9 +137,11 @@ def read_fit(path: Path, kind: type[Factorization]) -> Factorization:
 
 
 def _goodness(meta: dict[str, Any]) -> Deviance | None:
-    """Return the loss and its deviance; None for least squares, and for losses that are not codiag's own."""
-    name, options = meta.get("loss", ("", {}))
-    return Deviance(LOSSES[name](**options), *meta["deviance"]) if name in LOSSES else None
+    """Return the loss and its deviance; None for least squares."""
+    if "loss" not in meta:
+        return None
+    name, options = meta["loss"]
+    return Deviance(KINDS[name](**options), *meta["deviance"])
 
 
 def _constraints(meta: dict[str, Any], file: Any) -> Any:

@@ -32,8 +32,8 @@ from codiag.tensors.entries import Entries
 if TYPE_CHECKING:
     from codiag.result._factorization import Factorization
 
-SETTLED, MOST_ROUNDS = 1e-13, 100
-"""Relative change at which repeated solutions have settled, and how many there are at most."""
+SETTLED = 1e-13
+"""Relative change at which repeated solutions have settled."""
 
 ROUNDINGS = 10
 """Eigenvalues of equations up to so many times rank and rounding, relative to the largest, are zero."""
@@ -53,7 +53,7 @@ class Samples(NamedTuple):
         warn_of_unlisted_counts(fit.loss, new, plain, stacklevel=5)
         entries, known = without_missing(plain, observed)
         if known is None:
-            entries, known = after_first_look(entries, None, False)
+            entries, known = after_first_look(entries, None)
         _check_shape(fit, getattr(entries, "shape", None) or np.shape(entries), mode)
         tensor = as_tensor(entries, False)
         weights = None if known is None else tensor.weights_like(known)
@@ -211,7 +211,7 @@ def _solution_under(constraint: Constraint, gram: Array, product: Array) -> Arra
     """Return the minimum over rows that satisfy a constraint, from one solution to the next until they settle."""
     xp = array_namespace(product)
     rows = constraint.project(_solution(gram, product))
-    for _ in range(MOST_ROUNDS):
+    for _ in range(100):
         before, rows = rows, constraint.solve(gram, product, rows)
         change = float(xp.max(xp.abs(rows - before)))
         if change <= SETTLED * float(xp.max(xp.abs(rows))):

@@ -72,7 +72,7 @@ def _swap(end: End, budget: Budget) -> End | None:
         if budget.is_over:
             return None
         larger = problem.with_rank(problem.rank + 1)
-        superfluous = most_superfluous(larger, grown.components, candidates, grown.objective)
+        superfluous = most_superfluous(larger, grown.components, candidates)
         others = [index for index in range(problem.rank + 1) if index != superfluous]
         trial = minimize(problem, grown.components.columns(others), limits)
         if trial.objective < goal:

@@ -26,7 +26,6 @@ from codiag._arrays import (
     blocks,
     double,
     identity,
-    is_complex,
     pick,
     squared_magnitudes,
     to_host,
@@ -46,7 +45,6 @@ from codiag.least_squares import (
     unit_components,
 )
 from codiag.problem import Problem
-from codiag.search._least_rises import least_rises
 from codiag.tensors import FactoredTensor
 
 
@@ -82,36 +80,17 @@ def removal_bounds(problem: Problem, components: FactoredTensor) -> np.ndarray:
     a tensor that has these in two of its modes and the columns of component i in all others, every move of another
     component is zero, since it changes one mode only. So without component i at least the square of its inner product
     with the normalized tensor is left: :math:`w_i^2 / (\|\tilde b_i\|^2 \|\tilde c_i\|^2)`. Constraints and symmetry
-    only leave the others less room. If there are no such vectors, many components of a symmetric tensor are bounded by
-    `least_rises`.
+    only leave the others less room.
     """
     unit = unit_components(components)
     shares = _sorted_shares([double(to_host(factor)) for factor in unit.factors])
     squares = squared_magnitudes(double(to_host(unit.weights)))
-    bounds = np.asarray(problem.data.mean_share / 2 * squares * shares[-1] * shares[-2])
-    if not _are_many(components.rank) or np.any(bounds) or is_complex(components.reference):
-        return bounds
-    return least_rises(problem, components)
+    return np.asarray(problem.data.mean_share / 2 * squares * shares[-1] * shares[-2])
 
 
-def most_superfluous(problem: Problem, components: FactoredTensor, candidates: Sequence[int], objective: float) -> int:
-    """Return the candidate without which the objective would be least; bounds rule out most of many candidates."""
-    if not _are_many(len(candidates)):
-        return int(np.argmin(objectives_without(problem, components, candidates)))
-    bounds = removal_bounds(problem, components)
-    order = sorted(candidates, key=lambda index: bounds[index])
-    n_first = BRIEF.max_products // 2
-    predicted = objectives_without(problem, components, order[:n_first])
-    least = float(np.min(predicted)) - objective
-    others = [index for index in order[n_first:] if bounds[index] < least]
-    if others:
-        predicted = np.minimum(predicted, objectives_without(problem, components, others))
-    return int(np.argmin(predicted))
-
-
-def _are_many(n_components: int) -> bool:
-    """Return whether an eigenvalue saves work: it takes as many products as steps for a few components do."""
-    return n_components > BRIEF.max_products
+def most_superfluous(problem: Problem, components: FactoredTensor, candidates: Sequence[int]) -> int:
+    """Return the candidate without which the objective would be least."""
+    return int(np.argmin(objectives_without(problem, components, candidates)))
 
 
 def _sorted_shares(factors: Sequence[np.ndarray]) -> np.ndarray:

@@ -20,7 +20,6 @@ from codiag.selection._choice import RankChoice
 from codiag.selection._deviance import choose_by_deviance
 from codiag.selection._evidence import (
     Evidence,
-    Split,
     compare_halves,
     decide,
     evidence_for,
@@ -42,7 +41,7 @@ def choose_rank(
     loss: Loss | str | None = None,
     constraints: ConstraintsLike = None,
     observed: Array | None = None,
-    symmetric: bool | Sequence[int] | None = None,
+    symmetric: bool | Sequence[int] = False,
     seed: Seed = None,
     n_jobs: int | None = None,
     progress: bool | None = None,
@@ -152,13 +151,14 @@ def choose(
         return choose_by_deviance(problem, _allowed(problem, most if ranks is None else ranks), rng)
     if ranks is not None:
         return _chosen(problem, _tried(problem, _allowed(problem, ranks), rng, n_jobs))
-    n_ranks, n_tried, tried = FIRST_RANKS, 0, None
-    while tried is None or not is_settled(tried.evidence, tried.rank):
+    n_ranks = FIRST_RANKS
+    tried = _tried(problem, _allowed(problem, range(1, n_ranks + 1)), rng, n_jobs)
+    while not is_settled(tried.evidence, tried.rank):
+        n_ranks = 2 * n_ranks
         allowed = _allowed(problem, range(1, n_ranks + 1))
-        if len(allowed) == n_tried:
+        if len(allowed) == len(tried.evidence):  # higher ranks are not allowed
             break
         tried = _tried(problem, allowed, rng, n_jobs)
-        n_ranks, n_tried = 2 * n_ranks, len(allowed)
     return _chosen(problem, tried)
 
 
@@ -178,19 +178,14 @@ def _tried(problem: Problem, ranks: Sequence[int], rng: np.random.Generator, n_j
     begun = Scan.begun(problem.scaled(1 / safe_scale(problem)).with_rank(ranks[-1]), rng)
     split = split_halves(begun, ranks, rng)
     whole = delayed(scan)(begun, ranks, np.random.default_rng(rng.integers(2**63)))
-    scanned, *scanned_halves = Parallel(n_jobs=n_jobs)([whole, *_scans_of(split, rng)])
+    tasks = [whole]
+    for part in split.parts:
+        own = np.random.default_rng(rng.integers(2**63))
+        tasks.append(delayed(scan)(Scan.begun(part, own), split.ranks, own, polish=False))
+    scanned, *scanned_halves = Parallel(n_jobs=n_jobs)(tasks)
     halves = compare_halves(split, scanned_halves, rng)
     evidence = tuple(evidence_for(scanned, rank, halves) for rank in ranks)
-    rank, reason = decide(evidence)
-    others = split_halves(begun, ranks, rng, but=split.mode) if rank is None and split.parts else Split()
-    if others.parts:  # what does not replicate in samples may replicate in channels
-        halves = compare_halves(others, Parallel(n_jobs=n_jobs)(_scans_of(others, rng)), rng)
-        again = tuple(evidence_for(scanned, rank, halves) for rank in ranks)
-        rank, found = decide(again)
-        if rank is not None:
-            differ = f"those of mode {split.mode} differ at every rank, so that this rank is less certain"
-            evidence, reason = again, f"{found} These are halves of mode {others.mode}; {differ}."
-    return _Tried(scanned, evidence, rank, reason)
+    return _Tried(scanned, evidence, *decide(evidence))
 
 
 def _chosen(problem: Problem, tried: _Tried) -> RankChoice:
@@ -203,17 +198,6 @@ def _chosen(problem: Problem, tried: _Tried) -> RankChoice:
     scale = safe_scale(problem)
     fits = {rank: _final(fit, problem.with_rank(rank), scale) for rank, fit in scanned.fits.items()}
     return RankChoice(rank, f"{reason} {ranks_tried(ranks)}", fits, evidence)
-
-
-def _scans_of(split: Split, rng: np.random.Generator) -> list[Any]:
-    """Return the scans of both halves, to be run."""
-    from sklearn.utils.parallel import delayed
-
-    tasks = []
-    for part in split.parts:
-        own = np.random.default_rng(rng.integers(2**63))
-        tasks.append(delayed(scan)(Scan.begun(part, own), split.ranks, own, polish=False))
-    return tasks
 
 
 def fit_with_chosen_rank(problem: Problem, method: Any, seed: Any, refusal: str) -> Factorization:

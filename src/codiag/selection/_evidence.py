@@ -168,13 +168,8 @@ def _is_as_good(errors: np.ndarray | None, best: np.ndarray | None) -> bool:
 
 
 def _nothing(table: Sequence[Evidence]) -> str:
-    reasons = {
-        "fits noise": "at every rank that was tried some component is no larger than what noise alone would bring",
-        "components cancel": "at every rank that was tried components cancel each other",
-    }
     flaws = {evidence.flaw for evidence in table}
-    default = "every rank that was tried has a flaw, which the table names"
-    return f"No rank is supported: {reasons.get(min(flaws), default) if len(flaws) == 1 else default}."
+    return f"No rank is supported: every rank that was tried has a flaw ({', '.join(sorted(flaws))})."
 
 
 def _of_noise(chosen: Evidence, table: Sequence[Evidence]) -> str:
@@ -195,14 +190,7 @@ def _beyond(chosen: Evidence, table: Sequence[Evidence]) -> str:
     after = next((evidence for evidence in table if evidence.rank > chosen.rank), None)
     if after is None:
         return "no higher rank was tried"
-    words = {
-        "fits noise": "fits a component to noise",
-        "fits outliers": "fits a component to a single entry",
-        "components cancel": "has components that cancel each other",
-        "no entries to spare": "has as many parameters as there are entries",
-        "not determined": "has components that the data leaves open",
-    }
-    return f"rank {after.rank} {words.get(after.flaw, 'is not needed')}"
+    return f"rank {after.rank} is not supported ({after.flaw})" if after.flaw else f"rank {after.rank} is not needed"
 
 
 def _residual(largest: Evidence) -> str:
@@ -219,9 +207,7 @@ def _open(chosen: Evidence) -> str:
     return f" Too little was observed to determine what the factors have at index {shown}." if rows else ""
 
 
-def _of_prediction(
-    chosen: Evidence, largest: Evidence, alike: Sequence[Evidence], table: Sequence[Evidence]
-) -> str:
+def _of_prediction(chosen: Evidence, largest: Evidence, alike: Sequence[Evidence], table: Sequence[Evidence]) -> str:
     reasons = _residual(largest)
     if chosen.held_out is None:
         reasons += (
@@ -249,9 +235,9 @@ def _of_prediction(
 GROUPS = 4
 """Groups of columns; each is left out in turn and predicted from the others. Chosen by experience."""
 
-LEAST_ROWS, ENOUGH_ROWS = 4, 8
-"""Smallest size of a mode that is split into halves, so that each has two rows; and from which the first mode is: of
-fewer samples, a half may lack a component that the other has, and the largest mode is split instead."""
+ENOUGH_ROWS = 8
+"""Samples from which the first mode is split into halves: of fewer, a half may lack a component that the other has, and
+the largest mode is split instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,20 +275,17 @@ class Halves:
     errors: dict[int, np.ndarray]
 
 
-def split_halves(scanned: Scan, ranks: Sequence[int], rng: np.random.Generator, *, but: int | None = None) -> Split:
-    """Halve a tensor at random along its first mode, or its largest if the first has few samples, or is left out.
+def split_halves(scanned: Scan, ranks: Sequence[int], rng: np.random.Generator) -> Split:
+    """Halve a tensor at random along its first mode, or its largest if the first has few samples.
 
     A tensor too large for that is represented by its core, turned at random, which leaves white noise white and spreads
     every component evenly over all rows.
     """
     problem = _formed(scanned, rng)
-    if problem is None or max(problem.tensor.shape) < LEAST_ROWS:
+    if problem is None or max(problem.tensor.shape) < 4:  # each half has two rows
         return Split()
     shape = problem.tensor.shape
-    modes = [mode for mode in range(len(shape)) if mode != but]
-    mode = 0 if shape[0] >= ENOUGH_ROWS and but != 0 else max(modes, key=lambda mode: shape[mode])
-    if but is not None and shape[mode] < ENOUGH_ROWS:
-        return Split()
+    mode = 0 if shape[0] >= ENOUGH_ROWS else int(np.argmax(shape))
     order = rng.permutation(shape[mode])
     rows = [np.sort(order[: order.size // 2]), np.sort(order[order.size // 2 :])]
     parts = [part for half in rows if (part := part_of(problem, {mode: half})) is not None]
@@ -340,7 +323,7 @@ def _formed(scanned: Scan, rng: np.random.Generator) -> Problem | None:
     if not scanned.space.is_complete and scanned.space.dense is None:
         core = scanned.space.core
         turns = [np.linalg.qr(rng.standard_normal((size, size)))[0] for size in core.shape]
-        turned = core.without_symmetry().compress(*[like(turn, core.reference) for turn in turns])
+        turned = core.compress(*[like(turn, core.reference) for turn in turns])
         return problem.with_tensor(turned)
     if is_large(problem.tensor.shape):
         return None

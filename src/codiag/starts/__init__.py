@@ -4,14 +4,6 @@ from codiag.starts._default import default_starts
 from codiag.starts._diagonal import Diagonal, Filled, Listed, diagonal_roles, diagonal_start, is_determined
 from codiag.starts._given import FixedFactors, Given
 from codiag.starts._grown import Extended, Grown
-from codiag.starts._koszul import (
-    flattening,
-    koszul_equations,
-    koszul_kernel,
-    koszul_roles,
-    koszul_start,
-    wedge_signs,
-)
 from codiag.starts._random import Random
 from codiag.starts._rank_one_span import gram_null_space, rank_one_roles, rank_one_start
 from codiag.starts._screened import Screened

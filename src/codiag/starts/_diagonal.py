@@ -14,7 +14,6 @@ from codiag.diagonalize import UWEDGE, Diagonalizer, OrthogonalNewton, TwoSided
 from codiag.least_squares import ROUGH, LeastSquares, best_rank_one, minimize
 from codiag.problem import Log, Problem
 from codiag.reduction import reduce, reduce_listed
-from codiag.starts._koszul import koszul_roles, koszul_start
 from codiag.starts._random import swept
 from codiag.starts._rank_one_span import rank_one_roles, rank_one_start
 from codiag.starts._slices import Roles, assign_roles, components_from_sides, slices, symmetric_components
@@ -29,8 +28,7 @@ class Diagonal(Start):
 
     If the rank is larger than all modes but one, slices of several modes taken together are diagonalized, or powers of
     vectors are found in the range of a symmetric flattening (`power_start`), or the rank-one matrices in the span of
-    the slices (`rank_one_start`), or the kernels of Koszul flattenings are used (`koszul_start`). Nothing is yielded if
-    none of these applies.
+    the slices (`rank_one_start`). Nothing is yielded if none of these applies.
 
     Attributes
     ----------
@@ -96,7 +94,7 @@ def diagonal_roles(core: DenseTensor, rank: int) -> Roles | None:
     symmetric = core.symmetric
     if is_complex(core.reference):  # the other starts are for real tensors
         return assign_roles(core.shape, rank, symmetric=symmetric)
-    for choose in (assign_roles, power_roles, rank_one_roles, koszul_roles):
+    for choose in (assign_roles, power_roles, rank_one_roles):
         roles = choose(core.shape, rank, symmetric=symmetric)
         if roles is not None:
             return roles
@@ -119,14 +117,13 @@ def diagonal_start(
     """Return components from matrices in these roles; raise `numpy.linalg.LinAlgError` if these are singular.
 
     Slices with as many rows and columns as components are diagonalized themselves. If slices are smaller and no fewer
-    than components, the matrices of rank one in their span belong to the components; else such a span is constructed.
+    than components, the matrices of rank one in their span belong to the components.
     """
-    n_rows, n_columns, n_slices = (math.prod(core.shape[mode] for mode in role) for role in roles)
+    n_rows, n_columns, _ = (math.prod(core.shape[mode] for mode in role) for role in roles)
     if not roles.others:
         return power_start(core, roles, rank, rng, log)
     if min(n_rows, n_columns) < rank:
-        start = rank_one_start if n_slices >= rank else koszul_start
-        return start(core, roles, rank, rng, log)
+        return rank_one_start(core, roles, rank, rng, log)
     xp = array_namespace(core.reference)
     stack = slices(core, roles, rank)
     if core.symmetric:

@@ -30,7 +30,7 @@ Examples
 from codiag._checks import public_names
 from codiag.tensors._base import CANCELLATION_LIMIT, Tensor, check_shape, check_symmetric_shape
 from codiag.tensors._combine import ScaledTensor, SumTensor
-from codiag.tensors._convert import MOST_ASYMMETRY, array_of, as_tensor, components_of, n_axes, tensor_of_array
+from codiag.tensors._convert import array_of, as_tensor, components_of, n_axes, symmetric_part, tensor_of_array
 from codiag.tensors._dense import DenseTensor, mean_over_permutations, symmetrize
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._moments import CrossMomentTensor, MomentTensor, SymmetricOuterTensor, weighted_product
@@ -42,10 +42,8 @@ from codiag.tensors._sums import (
     SquaredDistance,
     SquaredNorm,
     added,
-    asymmetry,
     khatri_rao,
     multiplied,
-    symmetry_probes,
 )
 from codiag.tensors.chunked import DaskTensor, of_stored
 

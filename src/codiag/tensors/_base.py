@@ -249,7 +249,7 @@ class Tensor(ABC):
         60.0
         """
         if self._sketch is None or self._sketch.width < width:
-            self._sketch = make_sketch(self, width, one_mode=self.symmetric)
+            self._sketch = make_sketch(self, width)
         return self._sketch
 
     def check(self) -> None:
@@ -778,25 +778,6 @@ class Tensor(ABC):
         """
         return not self.is_partial
 
-    def without_symmetry(self) -> Tensor:
-        """Return the same tensor with `symmetric` False, so that every mode has its own factor.
-
-        Returns
-        -------
-        Tensor
-            The same entries.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from codiag.tensors import as_tensor
-        >>> as_tensor(np.ones((3, 3, 3))).without_symmetry().symmetric
-        False
-        """
-        from codiag.tensors._combine import SumTensor
-
-        return SumTensor([self], symmetric=False)
-
     def to_dense(self) -> Array:
         """Return all entries as an array.
 
@@ -901,10 +882,8 @@ def as_scale(scale: Any, reference: Array) -> float:
     return float(scale)
 
 
-def declared_symmetry(symmetric: bool | None, shape: Sequence[int]) -> bool | None:
-    """Return the argument `symmetric` of a tensor as a bool or None, or raise if the shape contradicts it."""
-    if symmetric is None:
-        return None
+def declared_symmetry(symmetric: bool, shape: Sequence[int]) -> bool:
+    """Return the argument `symmetric` of a tensor as a bool, or raise if the shape contradicts it."""
     as_flag("symmetric", symmetric)
     if symmetric:
         check_symmetric_shape(shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
@@ -9,18 +11,15 @@ import numpy as np
 from array_api_compat import is_dask_array
 
 from codiag._arrays import TensorLike
+from codiag._checks import as_flag
 from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
-from codiag.tensors._dense import DenseTensor
+from codiag.tensors._dense import DenseTensor, mean_over_permutations
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._sparse import SparseTensor
-from codiag.tensors.chunked import DaskTensor, of_stored
-
-MOST_ASYMMETRY = 0.5
-"""Largest relative change by permutations of the modes of an array that counts as symmetric up to noise. It is about
-1.3 for pure noise; chosen by experience."""
+from codiag.tensors.chunked import DaskTensor, cubed, of_stored
 
 
-def as_tensor(raw: TensorLike, symmetric: bool | None = None) -> Tensor:
+def as_tensor(raw: TensorLike, symmetric: bool = False) -> Tensor:
     """Return an array, a COO tensor, a fit or a `Tensor` as a `Tensor`.
 
     COO tensors are recognized by their attributes: ``coords``, ``data``, ``shape`` (pydata/sparse) or ``subs``,
@@ -30,9 +29,9 @@ def as_tensor(raw: TensorLike, symmetric: bool | None = None) -> Tensor:
     ----------
     raw : array of shape (d_0, d_1, d_2, ...), COO tensor, (weights, factors), or Tensor
         The data.
-    symmetric : bool, optional
-        Whether the tensor is symmetric; by default, this is detected. With True, an array that is symmetric up to noise
-        is replaced by its mean over permutations of the modes, which does not change the components and reduces noise.
+    symmetric : bool
+        With True, an array that is symmetric up to noise is replaced by its mean over permutations of the modes, which
+        does not change the components and reduces noise. Symmetry is never detected; a `Tensor` may declare it.
 
     Returns
     -------
@@ -50,35 +49,39 @@ def as_tensor(raw: TensorLike, symmetric: bool | None = None) -> Tensor:
     >>> import numpy as np
     >>> from codiag.tensors import as_tensor
     >>> as_tensor(np.ones((2, 2, 2)))
-    DenseTensor(symmetric 2 x 2 x 2)
-    >>> as_tensor(np.ones((2, 2, 2)), symmetric=False)
     DenseTensor(2 x 2 x 2)
+    >>> as_tensor(np.ones((2, 2, 2)), symmetric=True)
+    DenseTensor(symmetric 2 x 2 x 2)
     >>> as_tensor((np.ones(4), [np.ones((5, 4)), np.ones((6, 4)), np.ones((7, 4))]))
     FactoredTensor(5 x 6 x 7)
     """
-    if symmetric is not None and not isinstance(symmetric, bool | np.bool_):
-        raise TypeError(f"symmetric must be True, False or None; got {symmetric!r}")
+    as_flag("symmetric", symmetric)
     tensor = _wrap(raw)
-    if symmetric is not None and not symmetric and isinstance(tensor, DenseTensor | DaskTensor):
-        return tensor.without_symmetry()  # before `symmetric` is used, which may read the entries
-    if symmetric is None or bool(symmetric) == tensor.symmetric:
-        return tensor
-    if not symmetric:
-        return tensor.without_symmetry()
-    check_symmetric_shape(tensor.shape)
-    if not isinstance(tensor, DenseTensor | DaskTensor):
+    return symmetric_part(tensor, range(tensor.order)) if symmetric and not tensor.symmetric else tensor
+
+
+def symmetric_part(tensor: Tensor, modes: Sequence[int]) -> Tensor:
+    """Return an array's mean over permutations of modes that share a factor, or raise if it is far from that.
+
+    Least squares asks for no more than that mean. The change by permutations is about 1.4 for pure noise.
+    """
+    check_symmetric_shape([tensor.shape[mode] for mode in modes])
+    entries = array_of(tensor)
+    if entries is None:
         raise ValueError(
             f"symmetric=True contradicts {tensor!r}, which is not declared symmetric. Build it with symmetric=True or, "
             "if it is given by components, with equal factors for all modes; or leave symmetric out"
         )
-    share = tensor.asymmetry()
-    if share > MOST_ASYMMETRY:
+    chunks = cubed(entries, modes) if is_dask_array(entries) else entries
+    mean = tensor_of_array(mean_over_permutations(chunks, modes), symmetric=len(modes) == tensor.order)
+    n_turns, kept = math.factorial(len(modes)), mean.sketch(tensor.sketch().width).squared_norm
+    share = math.sqrt(2 * n_turns / (n_turns - 1) * max(0.0, 1 - kept / max(tensor.squared_norm(), 1e-300)))
+    if share > 0.5:
         raise ValueError(
-            f"symmetric=True needs a tensor that permuting the modes leaves as it is, up to noise; that changes "
-            f"{share:.0%} of this one. Leave symmetric out to give every mode its own factor, or pass "
-            "codiag.tensors.symmetrize(tensor) to factorize its symmetric part"
+            f"symmetric needs a tensor that permuting the modes {tuple(modes)} leaves as it is, up to noise; that "
+            f"changes {share:.0%} of this one. Leave symmetric out to give every mode its own factor"
         )
-    return tensor.symmetrized()
+    return mean
 
 
 def array_of(tensor: Tensor) -> Any:

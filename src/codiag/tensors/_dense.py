@@ -18,7 +18,6 @@ from codiag._arrays import (
     blocks,
     conjugate,
     double,
-    epsilon,
     few_threads,
     in_threads,
     is_complex,
@@ -33,69 +32,14 @@ from codiag._arrays import (
 )
 from codiag._checks import as_number_array
 from codiag.tensors._base import StoredTensor, check_shape, check_symmetric_shape, declared_symmetry
-from codiag.tensors._sketch import Sketch, check_range, entry_count, is_large, make_sketch
-from codiag.tensors._sums import Shares, Slab, SquaredNorm, Sum, added, asymmetry, khatri_rao, logged, symmetry_probes
+from codiag.tensors._sketch import check_range, entry_count, is_large
+from codiag.tensors._sums import Shares, Slab, Sum, added, khatri_rao, logged
 
 MOST_READERS = 4
 """Slabs in memory at the same time. With more threads than that, linear algebra divides the products of one slab."""
 
 
-class ArrayTensor(StoredTensor):
-    """A tensor that stores all of its entries, in memory or in chunks, and detects whether it is symmetric."""
-
-    _symmetric: bool | None
-    _seems_symmetric: bool
-    _squared_norm: float | None = None
-
-    @property
-    def symmetric(self) -> bool:  # type: ignore[override]
-        """Whether no permutation of the modes changes the tensor: as declared, or from a sketch of the tensor."""
-        if self._symmetric is None:
-            self.sketch()
-        return bool(self._symmetric)
-
-    def sketch(self, width: int = 0) -> Sketch:
-        undecided = self._symmetric is None
-        if self._sketch is None or self._sketch.width < width or undecided:
-            self._sketch = make_sketch(self, width, one_mode=self._seems_symmetric, probe=undecided)
-            self._squared_norm = self._sketch.squared_norm
-            if undecided:
-                self._symmetric = self._sketch.asymmetry is not None and self._sketch.asymmetry < self._rounding()
-                self._seems_symmetric = self._symmetric
-        return self._sketch
-
-    def asymmetry(self) -> float:
-        """Return how far the tensor is from being symmetric, measured by contractions with random vectors.
-
-        Returns
-        -------
-        float
-            The relative change by permutations of the modes: 0 if symmetric, about 1.3 for pure noise.
-
-        See Also
-        --------
-        DenseTensor.symmetrized : The symmetric part.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from codiag.tensors import DenseTensor, symmetrize
-        >>> noise = np.random.default_rng(0).standard_normal((9, 9, 9))
-        >>> DenseTensor(noise).asymmetry() > 0.5, DenseTensor(symmetrize(noise)).asymmetry() < 1e-12
-        (True, True)
-        """
-        if len(set(self.shape)) > 1:
-            return math.inf
-        if self._sketch is not None and self._sketch.asymmetry is not None:
-            return self._sketch.asymmetry
-        return asymmetry(*self.read(*symmetry_probes(self), SquaredNorm()))
-
-    def _rounding(self) -> float:
-        """Return the relative asymmetry that rounding may cause, with a margin for sums over many entries."""
-        return 1e-10 if epsilon(self.reference) < 1e-10 else 1e-4
-
-
-class DenseTensor(ArrayTensor):
+class DenseTensor(StoredTensor):
     """A tensor stored as an array of any library, or mapped from an ``.npy`` file; never copied, never changed.
 
     Sums are computed slab by slab in the order of storage, so that a mapped file is read sequentially, with memory for
@@ -105,11 +49,11 @@ class DenseTensor(ArrayTensor):
     ----------
     array : array of shape (d_0, d_1, d_2, ...)
         Real or complex numbers, three modes or more.
-    symmetric : bool, optional
-        Whether no permutation of the modes changes the tensor. By default, this is detected up to rounding.
+    symmetric : bool
+        Whether no permutation of the modes changes the tensor, which is not tested.
     check : bool
-        Whether to check that the array has finite numbers. Arrays of more than two million entries are checked,
-        and tested for symmetry, in the first pass over them: see `Tensor.is_validated`.
+        Whether to check that the array has finite numbers. Arrays of more than two million entries are checked
+        in the first pass over them: see `Tensor.is_validated`.
 
     See Also
     --------
@@ -122,24 +66,18 @@ class DenseTensor(ArrayTensor):
     >>> import numpy as np
     >>> from codiag.tensors import DenseTensor
     >>> DenseTensor(np.ones((3, 3, 3)))
-    DenseTensor(symmetric 3 x 3 x 3)
+    DenseTensor(3 x 3 x 3)
     """
 
-    def __init__(self, array: Array | Sequence[Array], *, symmetric: bool | None = None, check: bool = True) -> None:
+    def __init__(self, array: Array | Sequence[Array], *, symmetric: bool = False, check: bool = True) -> None:
         entries: Array = as_number_array(array, "tensor", cast=False) if check else array
         self._entries: Array = np.asarray(entries) if is_numpy_array(entries) else entries
         self.shape = check_shape(entries.shape)
-        self._symmetric = declared_symmetry(symmetric, self.shape)
-        self._seems_symmetric = bool(symmetric)
+        self.symmetric = declared_symmetry(symmetric, self.shape)
         self._memory_order = _memory_order(self._entries)
-        if symmetric is None:
-            change = self._asymmetry_of_sample()
-            self._symmetric, self._seems_symmetric = False if change > 1 else None, change <= 1
         self.is_validated = not (check and is_large(self.shape))
-        if not is_large(self.shape):
-            self._symmetric = self.symmetric
-            if check:
-                self.check()
+        if check and self.is_validated:
+            self.check()
 
     @classmethod
     def of(cls, array: Array, *, symmetric: bool) -> DenseTensor:
@@ -222,13 +160,6 @@ class DenseTensor(ArrayTensor):
         entries = self.to_dense()
         return DenseTensor.of(entries * like(signs, entries), symmetric=False)
 
-    def without_symmetry(self) -> DenseTensor:
-        if self._symmetric is False:
-            return self
-        other = DenseTensor.of(self._entries, symmetric=False)
-        other.is_validated, other._squared_norm = self.is_validated, self._squared_norm
-        return other
-
     def read(self, *sums: Sum) -> list[Any]:
         """Compute several sums, in one pass over the slabs, each by a thread of its own on the host."""
         order = self._memory_order
@@ -255,9 +186,7 @@ class DenseTensor(ArrayTensor):
             return [request.total(share, self) for share, request in zip(shares, sums, strict=True)]
 
     def squared_norm(self) -> float:
-        if self._squared_norm is None:
-            self._squared_norm = float(self.read(SquaredNorm())[0])
-        return self._squared_norm
+        return self.sketch().squared_norm
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         exact = precise(self.reference)
@@ -272,42 +201,6 @@ class DenseTensor(ArrayTensor):
 
     def to_dense(self) -> Array:
         return self._cast(self._entries)
-
-    def symmetrized(self) -> DenseTensor:
-        """Return the mean of the tensor over all permutations of its modes.
-
-        Returns
-        -------
-        DenseTensor
-            The symmetric part.
-
-        See Also
-        --------
-        symmetrize : The same for an array.
-        DenseTensor.asymmetry : The distance from the symmetric part.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from codiag.tensors import DenseTensor
-        >>> DenseTensor(np.random.default_rng(0).random((3, 3, 3))).symmetrized().symmetric
-        True
-        """
-        return DenseTensor.of(symmetrize(self.to_dense()), symmetric=True)
-
-    def _asymmetry_of_sample(self) -> float:
-        """Return the change of a small subarray by permutations, relative to rounding errors; NaN if it is zero.
-
-        This excludes most tensors that are not symmetric without a pass over the entries.
-        """
-        if len(set(self.shape)) > 1:
-            return math.inf
-        step = max((self.shape[0] - 1) // 5, 1)
-        entries = double(to_host(self._entries[(slice(0, 5 * step + 1, step),) * self.order]))
-        with np.errstate(all="ignore"):  # entries that are not finite are detected by `check`
-            change = max(float(np.abs(entries - np.moveaxis(entries, 0, axis)).max()) for axis in range(1, self.order))
-            largest = float(np.abs(entries).max())
-        return change / (10 * self._rounding() * largest) if largest > 0 else math.nan
 
     def _slabs(self, order: Sequence[int], *, width: int = 1) -> Iterator[tuple[slice, Array]]:
         """Yield slabs along the first mode of the given order, with the modes in that order, as floating-point numbers.
@@ -362,7 +255,7 @@ def symmetrize(array: Array) -> Array:
 
     See Also
     --------
-    DenseTensor.symmetrized : The same for a tensor.
+    as_tensor : With ``symmetric=True``, the same for data that is symmetric up to noise.
 
     Examples
     --------

@@ -235,9 +235,6 @@ class FactoredTensor(Tensor):
     def permute(self, axes: Sequence[int]) -> FactoredTensor:
         return FactoredTensor(self.weights, [self.factors[mode] for mode in axes], symmetric=self.symmetric)
 
-    def without_symmetry(self) -> FactoredTensor:
-        return FactoredTensor(self.weights, self.factors, symmetric=False)
-
     def compress(self, *bases: Array | None) -> FactoredTensor:
         xp = array_namespace(self.weights)
 

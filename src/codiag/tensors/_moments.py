@@ -88,9 +88,6 @@ class CrossMomentTensor(Tensor):
     def permute(self, axes: Sequence[int]) -> CrossMomentTensor:
         return self._with_views([self.views[mode] for mode in axes], symmetric=self.symmetric)
 
-    def without_symmetry(self) -> CrossMomentTensor:
-        return self._with_views(self.views, symmetric=False)
-
     def compress(self, *bases: Array | None) -> CrossMomentTensor:
         pairs = list(zip(self.views, bases, strict=True))
         symmetric = self.symmetric and all_equal(bases)

@@ -11,7 +11,7 @@ import numpy as np
 
 from codiag._arrays import Array, array_namespace, like
 from codiag._checks import not_finite
-from codiag.tensors._sums import Products, SquaredNorm, asymmetry, scaled_square, symmetry_probes
+from codiag.tensors._sums import Products, SquaredNorm, scaled_square
 
 if TYPE_CHECKING:
     from codiag.tensors._base import Tensor
@@ -32,16 +32,13 @@ class Sketch:
     ----------
     squared_norm : float
         The squared norm of the tensor; not finite if an entry is not.
-    asymmetry : float, optional
-        The relative change of the tensor by permutations of its modes, if it was computed.
     directions : tuple of arrays of shape (d_m, width)
         Random vectors, the same for every tensor of this shape.
     products : mapping from int to array of shape (d_m, width)
-        `Tensor.mttkrp` of the directions by mode: for all modes, or for the first if the tensor seems symmetric.
+        `Tensor.mttkrp` of the directions by mode: for all modes, or for the first if the tensor is symmetric.
     """
 
     squared_norm: float
-    asymmetry: float | None
     directions: tuple[Array, ...]
     products: Mapping[int, Array]
 
@@ -52,20 +49,18 @@ class Sketch:
     def scaled(self, scale: float) -> Sketch:
         """Return the sketch of a multiple of the tensor."""
         products = {mode: scale * product for mode, product in self.products.items()}
-        return Sketch(scaled_square(self.squared_norm, scale), self.asymmetry, self.directions, products)
+        return Sketch(scaled_square(self.squared_norm, scale), self.directions, products)
 
 
-def make_sketch(tensor: Tensor, width: int, *, one_mode: bool, probe: bool = False) -> Sketch:
-    """Return the sketch of a tensor, from one pass over its entries; with `probe`, measure its asymmetry, too."""
+def make_sketch(tensor: Tensor, width: int) -> Sketch:
+    """Return the sketch of a tensor, from one pass over its entries."""
     rng = np.random.default_rng(0)  # a fixed seed, so that the sketch depends on the data alone and can be stored
     directions = tuple(like(rng.standard_normal((size, width)), tensor.reference) for size in tensor.shape)
-    modes = [0] if one_mode else list(range(tensor.order))
-    products = [Products(directions, [0] if one_mode else None)] if width > 0 else []
-    probes = symmetry_probes(tensor) if probe else ()
-    squared_norm, *results = tensor.read(SquaredNorm(), *products, *probes)
-    change = asymmetry(results[-2], results[-1], squared_norm) if probe else None
+    modes = [0] if tensor.symmetric else list(range(tensor.order))
+    products = [Products(directions, [0] if tensor.symmetric else None)] if width > 0 else []
+    squared_norm, *results = tensor.read(SquaredNorm(), *products)
     by_mode = dict(zip(modes, results[0], strict=True)) if width > 0 else {}
-    return Sketch(squared_norm, change, directions, by_mode)
+    return Sketch(squared_norm, directions, by_mode)
 
 
 def is_large(shape: Sequence[int]) -> bool:

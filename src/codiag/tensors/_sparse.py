@@ -224,9 +224,6 @@ class SparseTensor(StoredTensor):
         shape = [self.shape[mode] for mode in axes]
         return self._with(self.coords[list(axes)], self.values, shape)
 
-    def without_symmetry(self) -> SparseTensor:
-        return SparseTensor(self.coords, self.values, self.shape, absent=self.absent, check=False)
-
     def _times(self, scale: float) -> SparseTensor:
         return self._with(self.coords, self.values * as_scale(scale, self.reference), self.shape)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._arrays import Array, double, inner_product_of, like, moved, on_host, precise
+from codiag._arrays import Array, double, inner_product_of, moved, on_host, precise
 from codiag._progress import tell
 
 if TYPE_CHECKING:
@@ -310,31 +310,6 @@ class Slab:
             start += known.shape[1]
         product = self._product[:, start : start + columns.shape[1]]
         return array_namespace(product).reshape(product, (*self.block.shape[:-1], columns.shape[1]))
-
-
-def symmetry_probes(tensor: Tensor) -> tuple[Core, Core]:
-    """Return requests from whose results `asymmetry` computes how much permuting the modes changes a tensor.
-
-    Contractions with random vectors differ with probability one if the tensors differ. A swap of two modes and a
-    rotation of all modes generate every permutation.
-    """
-    rng = np.random.default_rng(0)
-    size, n_probes = tensor.shape[0], tensor.order - 2
-    probes = [like(rng.standard_normal((size, 1)), tensor.reference) for _ in range(n_probes)]
-    return Core((None, None, *probes)), Core((probes[-1], None, None, *probes[:-1]))
-
-
-def asymmetry(first: Tensor, rotated: Tensor, squared_norm: float) -> float:
-    """Return the relative change of a tensor by permutations of its modes: 0 if symmetric, about 1.3 for pure noise."""
-    xp = array_namespace(first.reference)
-    size = first.shape[0]
-    matrix, other = (xp.reshape(contracted.to_dense(), (size, size)) for contracted in (first, rotated))
-    # On average a contraction has the norm of the tensor. One that is smaller by chance does not have less noise.
-    norm = squared_norm**0.5 if squared_norm < float("inf") else 0.0
-    with np.errstate(all="ignore"):  # entries that are not finite make the squared norm infinite or NaN
-        whole = max(float(xp.linalg.vector_norm(matrix)), norm)
-        gaps = [float(xp.linalg.vector_norm(gap)) for gap in (matrix - xp.matrix_transpose(matrix), matrix - other)]
-    return max(gaps) / whole if whole > 0 else float("inf")
 
 
 def multiplied(entries: np.ndarray, matrices: Sequence[np.ndarray]) -> np.ndarray:

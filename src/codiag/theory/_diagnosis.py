@@ -36,8 +36,8 @@ class Diagnosis:
         were not computed.
     reasons : tuple of str
         What stands in the way of those that are not well determined; empty for the rest.
-    unique : bool
-        Whether Kruskal's condition is satisfied.
+    unique : bool or None
+        Whether Kruskal's condition is satisfied, which guarantees uniqueness; None if that was not determined.
     conditions : tuple of float
         Condition numbers of the factors, mode by mode.
     degenerate : tuple of (int, int, float)
@@ -73,7 +73,7 @@ class Diagnosis:
     standard_errors: np.ndarray
     verdicts: tuple[str, ...]
     reasons: tuple[str, ...]
-    unique: bool
+    unique: bool | None
     conditions: tuple[float, ...]
     degenerate: tuple[tuple[int, int, float], ...]
     superfluous: tuple[int, ...]
@@ -98,7 +98,7 @@ class Diagnosis:
                 errors = self.standard_errors[list(components)]
                 found = f"standard error {errors[0]:.2g}" if is_one else f"standard errors up to {np.max(errors):.2g}"
                 lines.append(f"C{which} {verdict} determined ({found}): {reason if is_one else _of_several(reason)}.")
-        if not self.unique:
+        if self.unique is False:
             lines.append("Kruskal's condition fails: other components may fit as well, whatever the noise.")
         return "\n".join([*lines, *self.advice])
 

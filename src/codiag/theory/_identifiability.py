@@ -36,7 +36,7 @@ def _unit(name: str, columns: np.ndarray) -> np.ndarray:
 
 
 def incoherence(factor: np.ndarray) -> float:
-    r"""Return :math:`\mu = \max_{i \ne j} |u_i^\top u_j|` of columns, scaled to unit norm.
+    r"""Return :math:`\mu = \max_{i \ne j} |u_i^{\mathsf H} u_j|` of columns, scaled to unit norm.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def incoherence(factor: np.ndarray) -> float:
     0.6
     """
     unit = _unit("factor", factor)
-    cosines = np.abs(unit.T @ unit)
+    cosines = np.abs(unit.conj().T @ unit)
     np.fill_diagonal(cosines, 0)
     return float(cosines.max())
 
@@ -123,15 +123,15 @@ def uniqueness_moduli(diagonals: np.ndarray) -> np.ndarray:
     [[1.0, 0.0], [0.0, 1.0]]
     """
     unit = _unit("diagonals", diagonals)
-    cosines: np.ndarray = unit.T @ unit
+    cosines: np.ndarray = unit.conj().T @ unit
     return cosines
 
 
-def kruskal_rank(factor: np.ndarray, *, tol: float = 1e-8) -> int:
-    """Return the largest r such that any r columns are independent.
+def kruskal_rank(factor: np.ndarray, *, tol: float = 1e-8) -> int | None:
+    """Return the largest r such that any r columns are independent, or None if that was not determined.
 
-    The result is exact for up to 16 columns, or if all columns are independent; otherwise it is the lower bound 1 / mu
-    from the incoherence.
+    Up to 16 columns all subsets are tested. Of more columns the rank is known if all are independent, or if the bounds
+    1 / mu from the incoherence and d from the size meet.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def kruskal_rank(factor: np.ndarray, *, tol: float = 1e-8) -> int:
 
     Returns
     -------
-    int
+    int or None
         Between 0 (a column is zero) and k.
 
     See Also
@@ -158,25 +158,33 @@ def kruskal_rank(factor: np.ndarray, *, tol: float = 1e-8) -> int:
     (2, 1)
     """
     as_number("tol", tol)
+    least, most = _rank_bounds(factor, tol)
+    return least if least == most else None
+
+
+def _rank_bounds(factor: np.ndarray, tol: float = 1e-8) -> tuple[int, int]:
+    """Return bounds of the Kruskal rank, which are equal where it was determined."""
     if _has_empty_column(factor):
-        return 0
+        return 0, 0
     unit = _unit("factor", factor)
     d, k = (int(size) for size in unit.shape)
+    most = min(d, k)
     if k <= d and np.linalg.svd(unit, compute_uv=False)[-1] > tol:
-        return k
+        return k, k
     if k > 16:
-        return max(1, math.floor(1 / max(incoherence(unit), 1e-12)))
-    for size in range(2, min(d, k) + 1):
+        return min(most, max(1, math.floor(1 / max(incoherence(unit), 1e-12)))), most
+    for size in range(2, most + 1):
         for columns in itertools.combinations(range(k), size):
             if np.linalg.svd(unit[:, columns], compute_uv=False)[-1] <= tol:
-                return size - 1
-    return min(d, k)
+                return size - 1, size - 1
+    return most, most
 
 
-def kruskal_condition(factors: Sequence[np.ndarray]) -> bool:
+def kruskal_condition(factors: Sequence[np.ndarray]) -> bool | None:
     """Return whether the Kruskal ranks of the factors guarantee that the components are unique.
 
-    For N modes and k components their sum must be at least 2 k + N - 1, which is sufficient but not necessary.
+    For N modes and k components their sum must be at least 2 k + N - 1, which is sufficient but not necessary. Of more
+    than 16 components that are dependent in a mode, this may remain unknown.
 
     Parameters
     ----------
@@ -185,8 +193,8 @@ def kruskal_condition(factors: Sequence[np.ndarray]) -> bool:
 
     Returns
     -------
-    bool
-        True if the condition is satisfied.
+    bool or None
+        True if the condition is satisfied, None if that was not determined.
 
     See Also
     --------
@@ -208,7 +216,9 @@ def kruskal_condition(factors: Sequence[np.ndarray]) -> bool:
     if len({array.shape[1] for array in arrays}) > 1:
         shapes = ", ".join(str(array.shape) for array in arrays)
         raise ValueError(f"factors must have one number of columns in all modes; got shapes {shapes}")
-    ranks = [kruskal_rank(array) for array in arrays]
-    if arrays[0].shape[1] == 1:
-        return all(rank == 1 for rank in ranks)  # one component is unique unless it is zero
-    return bool(sum(ranks) >= 2 * arrays[0].shape[1] + len(arrays) - 1)
+    least, most = np.sum([_rank_bounds(array) for array in arrays], axis=0)
+    k = arrays[0].shape[1]
+    needed = len(arrays) if k == 1 else 2 * k + len(arrays) - 1  # one component is unique unless it is zero
+    if least >= needed:
+        return True
+    return False if most < needed else None

@@ -256,15 +256,17 @@ def _refitted(
 def _refit(
     problem: Problem, start: FactoredTensor, mode: int, rows: np.ndarray
 ) -> tuple[np.ndarray, list[np.ndarray]] | None:
-    """Return weights and factors of the fit to some rows, with the signs of the fit to all of them."""
+    """Return weights and factors of the fit to some rows, with the signs or phases of the fit to all of them."""
     part = part_of(problem, {mode: rows})
     if part is None:
         return None
-    begun = start.without_symmetry().changed(lambda factor, other: pick(factor, rows, 0) if other == mode else factor)
+    kept = [pick(factor, rows, 0) if other == mode else factor for other, factor in enumerate(start.factors)]
+    begun = FactoredTensor(start.weights, kept, symmetric=False)
     found = unit_components(minimize(part, begun, REFIT).components)
     factors = []
     for other, factor in enumerate(map(to_host, found.factors)):
-        signs = np.sign(np.sum(factor * to_host(begun.factors[other]), axis=0))
-        factors.append(factor * np.where(signs == 0, 1.0, signs))
+        products = np.sum(np.conj(factor) * to_host(begun.factors[other]), axis=0)
+        sizes = np.abs(products)
+        factors.append(factor * np.where(sizes > 0, products / np.where(sizes > 0, sizes, 1.0), 1.0))
     scale = math.sqrt(problem.tensor.shape[mode] / rows.size)
     return np.abs(to_host(found.weights)) * np.sign(to_host(start.weights)) * scale, factors

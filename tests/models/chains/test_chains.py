@@ -121,6 +121,7 @@ class TestKindsOfSequences:
             assert other.score(kind) == model.score(symbols, lengths=[400, 700, 400])
             assert_array_equal(other.predict(kind), model.predict(symbols, [400, 700, 400]))
 
+    @pytest.mark.slow
     def test_strings_are_symbols(self):
         symbols = chain(1500, 0)[0]
         names = np.array([f"s{place}" for place in range(8)])

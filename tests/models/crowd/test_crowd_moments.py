@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from codiag.methods import ALS, NLS, NOJD, Lathauwer
+from codiag.methods import ALS, NLS, NOJD
 from codiag.models import DawidSkene
 from codiag.models.crowd import as_votes, estimate_crowd, random_groups
 from codiag.synthetic import crowd_votes, worker_confusions
@@ -26,7 +26,7 @@ def test_errors_of_moments_fall_like_the_root_of_the_tasks():
     assert -0.6 < slope < -0.4
 
 
-@pytest.mark.parametrize("method", ["nojd0", "nojd1", "ojd1", "tpm", "lathauwer", "als"])
+@pytest.mark.parametrize("method", ["nojd0", "nojd1", "ojd1", "tpm", "als"])
 def test_any_method_serves(method):
     data = crowd(3)
     method = ALS(init=NOJD()) if method == "als" else method
@@ -37,15 +37,14 @@ def test_any_method_serves(method):
 
 @pytest.mark.parametrize(
     ("method", "words"),
-    [(NLS(init=(np.ones(2), [np.ones((5, 2))] * 3)), "^init must have factors of shapes"),
-     (Lathauwer(max_bytes=1.0), "max_bytes")],
-)  # fmt: skip
+    [(NLS(init=(np.ones(2), [np.ones((5, 2))] * 3)), "^init must have factors of shapes")],
+)
 def test_what_a_method_has_against_its_options_is_not_blamed_on_the_votes(method, words):
     with pytest.raises(ValueError, match=words):
         DawidSkene(method=method, n_partitions=2, random_state=0).fit(crowd(3).votes)
 
 
-@pytest.mark.parametrize("method", ["nojd1", "ojd1", "lathauwer"])
+@pytest.mark.parametrize("method", ["nojd1", "ojd1"])
 def test_votes_of_fewer_classes_are_no_mistake_of_the_user(method, monkeypatch):
     """The votes of two classes, asked for three: every partition is found to have no third one, by every method."""
     monkeypatch.setattr(

@@ -292,10 +292,6 @@ class MixedMembershipCommunities(Model):
         dict of arrays of shape (n,)
             Node, its strongest community, and all memberships.
 
-        See Also
-        --------
-        codiag.io.write_table : Write it to a file.
-
         Examples
         --------
         >>> from codiag.models import MixedMembershipCommunities

@@ -136,8 +136,7 @@ class VoteModel(CrowdTables, Model):
         >>> from codiag.models import DawidSkene
         >>> from codiag.synthetic import crowd_votes, worker_confusions
         >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
-        >>> model = DawidSkene(random_state=0).fit(crowd.votes)
-        >>> model.predict_proba(crowd.votes).shape
+        >>> DawidSkene(random_state=0).fit(crowd.votes).predict_proba(crowd.votes).shape
         (100, 2)
         """
         check_is_fitted(self)
@@ -162,8 +161,7 @@ class VoteModel(CrowdTables, Model):
         >>> from codiag.models import DawidSkene
         >>> from codiag.synthetic import crowd_votes, worker_confusions
         >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
-        >>> model = DawidSkene(random_state=0).fit(crowd.votes)
-        >>> model.predict(crowd.votes).shape
+        >>> DawidSkene(random_state=0).fit(crowd.votes).predict(crowd.votes).shape
         (100,)
         """
         check_is_fitted(self)

@@ -76,7 +76,7 @@ def find_families(votes: Votes, copies: list[tuple[int, int]], rng: np.random.Ge
     def evidence(level: int) -> float:
         return family_evidence(sample, levels[level])
 
-    best = max(np.unique(np.linspace(0, len(levels) - 1, MOST_LEVELS).astype(int)).tolist(), key=evidence)
+    best = max(sorted({int(level) for level in np.linspace(0, len(levels) - 1, MOST_LEVELS)}), key=evidence)
     while (nearby := max(_neighbours(best, len(levels)), key=evidence)) != best:
         best = nearby
     return as_families([None if number < 0 else number for number in levels[best].tolist()], votes.workers)

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import ndtri, softmax
 
 from codiag._checks import as_flag, as_generator, as_number
 from codiag.models.crowd import (
     HIGH,
     LOW,
+    TAILS,
     Tables,
     VoteModel,
     Votes,
@@ -33,8 +34,6 @@ FEWEST_VIEWS = 3
 """Different voices, which are families and judges alone, or effective votes, below which nothing shows who is right."""
 HALVES = 8
 """Random halves of the items, to which the model is fitted again for standard errors."""
-NORMAL = 1.645
-"""Standard errors on either side of an interval of 90 %."""
 
 
 class Jury(VoteModel):
@@ -167,8 +166,9 @@ class Jury(VoteModel):
         Examples
         --------
         >>> from codiag.models import Jury
-        >>> from codiag.synthetic import jury_votes
-        >>> Jury(random_state=0).learn(jury_votes(100, [1] * 6, 2, seed=0).votes)
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> Jury(random_state=0).learn(crowd.votes)
         ()
         """
         votes = self._read(data, y)
@@ -195,7 +195,7 @@ class Jury(VoteModel):
         self.families_ = [votes.workers[family == number] for number in range(family.max(initial=-1) + 1)]
         self.copies_ = [tuple(votes.workers[list(pair)].tolist()) for pair in copies]
         self.dependence_ = Tables(votes).by_worker(dependence_among(self, np.arange(family.size)), votes.workers)
-        ends = dependence.votes + NORMAL * effective_error * np.array([-1, 1])
+        ends = dependence.votes + effective_error * ndtri(TAILS)
         self.effective_votes_interval_ = np.clip(ends, 0, votes.label.size / votes.tasks.size)
         self.loss_history_, self.converged_ = run.history, run.converged
         return tuple(self._warnings())

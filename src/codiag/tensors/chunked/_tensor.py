@@ -11,8 +11,8 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_dask_array, is_numpy_array
 
 from codiag._arrays import Array, moved, to_host
-from codiag.tensors._base import as_scale, check_shape, declared_symmetry
-from codiag.tensors._dense import ArrayTensor, DenseTensor, mean_over_permutations
+from codiag.tensors._base import StoredTensor, as_scale, check_shape, declared_symmetry
+from codiag.tensors._dense import DenseTensor
 from codiag.tensors._sketch import EntryCount, check_range, entry_count, is_large
 from codiag.tensors._sparse import SparseTensor
 from codiag.tensors._sums import Products, Ranges, Shares, SquaredDistance, SquaredNorm, Sum
@@ -24,7 +24,7 @@ OfChunk = Callable[..., Shares]
 """Called as ``function(argument, ranges, *blocks)`` for every chunk. Must be importable, as it is pickled by name."""
 
 
-class DaskTensor(ArrayTensor):
+class DaskTensor(StoredTensor):
     """A tensor in the chunks of a dask array, wherever these are: on disk, in other processes, on a cluster.
 
     Only sums are gathered. Every chunk computes its part of all sums of a pass at once, as for an array of its kind in
@@ -57,7 +57,7 @@ class DaskTensor(ArrayTensor):
     120.0
     """
 
-    def __init__(self, array: Any, *, symmetric: bool | None = None) -> None:
+    def __init__(self, array: Any, *, symmetric: bool = False) -> None:
         if not is_dask_array(array):
             raise TypeError(
                 f"array must be a dask array; got {type(array).__name__}. codiag.tensors.as_tensor takes every array"
@@ -75,10 +75,8 @@ class DaskTensor(ArrayTensor):
             )
         if array.dtype.kind not in "biuf":
             raise TypeError(f"tensor must contain real numbers; got a dask array of {array.dtype}")
-        symmetric = declared_symmetry(symmetric, self.shape)
+        self.symmetric = declared_symmetry(symmetric, self.shape)
         self.array = array
-        self._symmetric = False if symmetric is None and len(set(self.shape)) > 1 else symmetric
-        self._seems_symmetric = bool(symmetric)
         self.is_validated = False
 
     def check(self) -> None:
@@ -141,7 +139,8 @@ class DaskTensor(ArrayTensor):
         return results
 
     def _check_same(self, now: float, before: float) -> None:
-        if math.isfinite(before) and not abs(now - before) <= self._rounding() * before:
+        rounding = 1e-10 if self.reference.dtype == np.float64 else 1e-4
+        if math.isfinite(before) and not abs(now - before) <= rounding * before:
             raise ValueError(
                 "tensor must have the same entries whenever its chunks are computed; the squared norm of "
                 f"{self!r} was {before:.12g}, and is {now:.12g}. Store it before, or array.persist() it, if its chunks "
@@ -165,42 +164,11 @@ class DaskTensor(ArrayTensor):
     def permute(self, axes: Sequence[int]) -> DaskTensor:
         return self._with(self.array.transpose(tuple(axes)))
 
-    def without_symmetry(self) -> DaskTensor:
-        if self._symmetric is False:
-            return self
-        other = DaskTensor(self.array, symmetric=False)
-        other.is_validated = self.is_validated
-        return other
-
     def squared_norm(self) -> float:
         return self.sketch().squared_norm
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         return float(self.sum_over_chunks(_inner_of_chunk, (weights, tuple(factors)))[()])
-
-    def symmetrized(self) -> DaskTensor:
-        """Average the tensor over all permutations of its modes, lazily.
-
-        Returns
-        -------
-        DaskTensor
-            The symmetric part, in chunks.
-
-        See Also
-        --------
-        DaskTensor.asymmetry : How much this would change.
-
-        Examples
-        --------
-        >>> import dask.array
-        >>> from codiag.tensors import DaskTensor
-        >>> DaskTensor(dask.array.random.random((4, 4, 4), chunks=2)).symmetrized().symmetric
-        True
-        """
-        from codiag.tensors.chunked._sums import cubed
-
-        modes = range(self.order)
-        return DaskTensor(mean_over_permutations(cubed(self.array, modes), modes), symmetric=True)
 
     def weights_like(self, observed: Any) -> Any:
         from codiag.tensors.entries import checked_chunk_weights
@@ -282,11 +250,11 @@ class DaskTensor(ArrayTensor):
         return other
 
     def _with(self, array: Any) -> DaskTensor:
-        return DaskTensor(array, symmetric=self._symmetric)
+        return DaskTensor(array, symmetric=self.symmetric)
 
     def __repr__(self) -> str:
         n_chunks = math.prod(self.array.numblocks)
-        kind = "symmetric " if self._symmetric else ""  # what is not known yet is not worth a pass
+        kind = "symmetric " if self.symmetric else ""
         sizes = " x ".join(str(size) for size in self.shape)
         return f"DaskTensor({kind}{sizes}, {n_chunks} chunk{'s' if n_chunks > 1 else ''})"
 

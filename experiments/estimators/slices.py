@@ -11,8 +11,7 @@ from codiag._arrays import Array, like, to_host
 from codiag._checks import UndeterminedError, as_number
 from codiag.diagonalize import UWEDGE, Diagonalizer, check_method, real_eigenvectors
 from codiag.least_squares import best_rank_one, split_columns, with_best_weights
-from codiag.methods._joint import random_directions
-from codiag.methods._method import Method
+from codiag.methods import Method, random_directions
 from codiag.problem import Estimate, Log, Problem
 from codiag.reduction import reduce
 from codiag.starts import Roles, components_from_sides, diagonalized, matrix_roles, roles_refusal
@@ -37,7 +36,7 @@ class SD2(Method):
 
     See Also
     --------
-    NOJD : The method with many projections.
+    codiag.methods.NOJD : The method with many projections.
     Lathauwer : The method for ranks above the size of the modes.
 
     References
@@ -48,9 +47,10 @@ class SD2(Method):
     --------
     >>> import numpy as np
     >>> import codiag
+    >>> from experiments.estimators.slices import SD2
     >>> rng = np.random.default_rng(0)
     >>> a, b, c = (rng.standard_normal((6, 4)) for _ in range(3))
-    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 4, method=codiag.methods.SD2(), seed=0)
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 4, method=SD2(), seed=0)
     >>> codiag.factor_error(fit, (a, b, c)) < 1e-6
     True
     """
@@ -125,7 +125,7 @@ class Lathauwer(Method):
 
     See Also
     --------
-    Auto : The default method, with a similar start if the rank exceeds the size of the modes.
+    codiag.methods.Auto : The default method, with a similar start if the rank exceeds the size of the modes.
     SD2 : The method of two matrices, for smaller ranks.
 
     References
@@ -137,9 +137,10 @@ class Lathauwer(Method):
     --------
     >>> import numpy as np
     >>> import codiag
+    >>> from experiments.estimators.slices import Lathauwer
     >>> rng = np.random.default_rng(0)
     >>> a, b, c = (rng.standard_normal((6, 4)) for _ in range(3))
-    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 4, method=codiag.methods.Lathauwer(), seed=0)
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 4, method=Lathauwer(), seed=0)
     >>> codiag.factor_error(fit, (a, b, c)) < 1e-6
     True
     """
