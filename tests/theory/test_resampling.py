@@ -53,6 +53,7 @@ def test_refits_keep_constraints_and_missing_entries(stated):
         assert np.all(found.intervals().factors[1][0] >= 0)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_draws_in_any_number_of_processes():
     _, fit = fitted()
     one, two = (fit.bootstrap(n=6, seed=3, n_jobs=n_jobs) for n_jobs in (1, 2))
