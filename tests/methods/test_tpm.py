@@ -35,7 +35,7 @@ class TestPowerMethod:
         assert_same_factors(codiag.factorize(problem, method=TPM(), seed=0), [factor] * 3, 1e-6)
 
     def test_what_is_refused(self):
-        with pytest.raises(ValueError, match="rank must be at most 3"):
+        with pytest.raises(ValueError, match="^rank must"):
             codiag.factorize(np.random.default_rng(0).standard_normal((3, 4, 5)), 4, method=TPM())
 
     def test_line_search_takes_fewer_sweeps(self):
