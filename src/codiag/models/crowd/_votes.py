@@ -142,12 +142,10 @@ def _encode(column: np.ndarray, name: str, known: np.ndarray | None = None) -> t
 def _check_size(votes: Votes) -> None:
     """Raise if there are too many labels to be classes."""
     n_tasks, n_workers, k = votes.tasks.size, votes.workers.size, votes.classes.size
-    n_cells = n_workers * k**2
-    if n_cells > MOST_CELLS:
+    if n_workers * k**2 > MOST_CELLS:
         raise ValueError(
-            f"votes must be of few classes; {k} labels of {n_workers} workers on {n_tasks} tasks make {n_cells} "
-            "numbers in confusion matrices. Are labels numbers that were measured, or are the columns in another order "
-            "than task, worker, label?"
+            f"votes must be of few classes; got {k} labels of {n_workers} workers on {n_tasks} tasks. Are labels "
+            "numbers that were measured, or are the columns in another order than task, worker, label?"
         )
 
 

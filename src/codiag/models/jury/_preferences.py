@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codiag.labels import sorted_names
-from codiag.models.crowd import as_column, as_frame, is_missing, named_columns, of_one_length
+from codiag.models.crowd import SHOWN, as_column, as_frame, is_missing, named_columns, of_one_length
 
 PAIR_COLUMNS = {
     "task": ("task",),
@@ -133,7 +133,7 @@ def _choices(column: np.ndarray) -> tuple[np.ndarray, dict[Any, int]]:
     choices = np.array([codes.get(word, -1) for word in words], dtype=np.int64)
     others = Counter(entry for entry, code in zip(entries, choices.tolist(), strict=True) if code < 0)
     if 2 * np.sum(choices < 0) >= choices.size:
-        listed = ", ".join(repr(entry) for entry, _ in others.most_common(5)) or "none"
+        listed = ", ".join(repr(entry) for entry, _ in others.most_common(SHOWN)) or "none"
         raise ValueError(
             f"choice must be first, second or tie, or A and B for the sides; most rows have others: {listed}"
         )
