@@ -59,8 +59,8 @@ def default() -> str:
     return (
         "## One default for all sets\nAccuracy in per cent over tasks with a truth: `DawidSkene()` over 20 seeds, "
         "median (range), and crowd-kit's `DawidSkene(n_iter=100)`, both from a pandas frame; seconds of processor "
-        "time. What is believed of a worker is estimated from the crowd itself; held-out votes (below) chose that, and "
-        "no truth did.\n\n" + table(("", "codiag", "crowd-kit", "codiag s", "crowd-kit s", "times faster"), rows)
+        "time. What is believed of a worker is estimated from the crowd itself; no truth is used.\n\n"
+        + table(("", "codiag", "crowd-kit", "codiag s", "crowd-kit s", "times faster"), rows)
     )
 
 
