@@ -116,7 +116,7 @@ def _by_size(k: int, rounds: int) -> list[str]:
     for n in sizes:
         runs = [_crowd(k, seed, n=n) for seed in range(3)]
         fits = [DawidSkene(max_iter=rounds, smoothing=1.0, random_state=0).fit(run.votes) for run in runs]
-        errors.append(np.mean([np.abs(f.confusion_ - r.errors).mean() for f, r in zip(fits, runs, strict=True)]))
+        errors.append(np.mean([np.abs(f.confusion_ - r.confusions).mean() for f, r in zip(fits, runs, strict=True)]))
     return [*(f"{error:.4f}" for error in errors), f"{np.polyfit(np.log(sizes), np.log(errors), 1)[0]:.2f}"]
 
 
@@ -124,7 +124,7 @@ def _gap(k: int, seed: int) -> float:
     """Return by how much EM from moments ends below EM from the truth, in likelihood per vote."""
     run = _crowd(k, seed)
     options: dict[str, Any] = {"smoothing": 0.0, "max_iter": 500, "tol": 1e-9, "random_state": seed}
-    fit, beside = (DawidSkene(init=init, **options).fit(run.votes) for init in ("moments", run.errors))
+    fit, beside = (DawidSkene(init=init, **options).fit(run.votes) for init in ("moments", run.confusions))
     return float((beside.log_likelihood_ - fit.log_likelihood_) / run.votes[0].size)
 
 
