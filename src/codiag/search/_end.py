@@ -13,9 +13,9 @@ from codiag.least_squares import (
     NEGLIGIBLE,
     SLOW,
     TINY,
+    TOLERANCE,
+    Objective,
     Outcome,
-    distinct_terms,
-    is_exact,
     is_noise,
     largest_noise_term,
     noise_excess,
@@ -66,20 +66,30 @@ class End:
             vars(end).update(vars(self) | {"outcome": outcome})
         return end
 
+    @cached_property
+    def minimized(self) -> Objective:
+        """What was minimized."""
+        return objective_of(self.problem, self.outcome.components)
+
     @property
     def objective(self) -> float:
-        """Half the squared distance; infinite if it is not a number."""
+        """Its value; infinite if it is not a number."""
         return self.outcome.objective if self.outcome.objective == self.outcome.objective else np.inf
+
+    @property
+    def relative_error(self) -> float:
+        """Root of the share of the problem that the components leave."""
+        return self.minimized.relative_error(self.outcome.components, self.outcome.objective)
 
     @cached_property
     def residual(self) -> Tensor:
         """What the components leave of the tensor."""
-        return objective_of(self.problem, self.outcome.components).residual(self.outcome.components)
+        return self.minimized.residual(self.outcome.components)
 
     @property
     def is_exact(self) -> bool:
         """Whether only rounding is left, of the whole tensor."""
-        return is_exact(self.whole or self.problem, 2 * self.objective + self._outside)
+        return 2 * self.objective + self._outside < TOLERANCE**2 * (self.minimized.squared_norm + self._outside)
 
     @property
     def _outside(self) -> float:
@@ -129,7 +139,7 @@ class End:
     @cached_property
     def terms(self) -> Sequence[FactoredTensor]:
         """The strongest rank-one terms of the residual."""
-        return distinct_terms(self.residual, constraints=self.problem.constraints)
+        return self.minimized.terms(self.outcome.components, residual=self.residual)
 
     @property
     def _strongest(self) -> float:
@@ -142,7 +152,7 @@ class End:
 
         That of components which clearly stand out is a lower bound.
         """
-        distance = 2 * self.objective + self._outside
+        distance = self.minimized.squared_residual(self.outcome.components, self.objective) + self._outside
         term = largest_noise_term(self.whole or self.problem, distance) or self._strongest + TINY
         worths = 2 * removal_bounds(self.problem, self.outcome.components) / term
         doubtful = np.flatnonzero(~(worths > DOUBTFUL**2))

@@ -35,12 +35,11 @@ from codiag.least_squares import (
     FIRST_DAMPING,
     ROUNDING,
     CurvatureLike,
-    LeastSquares,
-    Scaled,
+    Objective,
     State,
     conjugate_gradients,
-    curvature_of,
     inner_product,
+    objective_of,
     steps_for,
     unit_components,
 )
@@ -55,9 +54,9 @@ def objectives_without(problem: Problem, components: FactoredTensor, chosen: Seq
     is that of the complete tensor times the share of observed entries, which has the same expectation if they are
     missing at random: the prediction is checked by refitting.
     """
-    objective = LeastSquares(problem, components)
+    objective = objective_of(problem, components)
     state = steps_for(objective).evaluated(objective.layout.pack(components, balanced=not problem.constraints))
-    curvature = curvature_of(objective.layout, state.point)
+    curvature = objective.expected_curvature(state.point)
     chosen = list(range(components.rank)) if chosen is None else list(chosen)
     predicted, unit = np.full(components.rank, np.inf), identity(components.rank, state.point)
     is_curved = any(rule is not None and rule.is_curved for rule in problem.constraints or ())
@@ -67,9 +66,7 @@ def objectives_without(problem: Problem, components: FactoredTensor, chosen: Seq
         batch = chosen[rows]
         alone = pick(unit, batch, 0)
         alone = alone[:, None, :] if stacked else alone
-        predicted[batch] = np.ravel(
-            to_host(_predicted(objective, Scaled(curvature, problem.data.mean_share), state, alone))
-        )
+        predicted[batch] = np.ravel(to_host(_predicted(objective, curvature, state, alone)))
     return predicted
 
 
@@ -80,8 +77,10 @@ def removal_bounds(problem: Problem, components: FactoredTensor) -> np.ndarray:
     a tensor that has these in two of its modes and the columns of component i in all others, every move of another
     component is zero, since it changes one mode only. So without component i at least the square of its inner product
     with the normalized tensor is left: :math:`w_i^2 / (\|\tilde b_i\|^2 \|\tilde c_i\|^2)`. Constraints and symmetry
-    only leave the others less room.
+    only leave the others less room. There is none for a loss, whose entries count differently.
     """
+    if problem.loss is not None:
+        return np.zeros(components.rank)
     unit = unit_components(components)
     shares = _sorted_shares([double(to_host(factor)) for factor in unit.factors])
     squares = squared_magnitudes(double(to_host(unit.weights)))
@@ -103,7 +102,7 @@ def _sorted_shares(factors: Sequence[np.ndarray]) -> np.ndarray:
     return np.sort(shares, axis=0)
 
 
-def _predicted(objective: LeastSquares, curvature: CurvatureLike, state: State, alone: Array) -> Array:
+def _predicted(objective: Objective, curvature: CurvatureLike, state: State, alone: Array) -> Array:
     """Return the objectives without some components, which rows of the identity select: (n, 1, k), or (1, k)."""
     order, others = objective.tensor.order, 1 - alone
     taken = state.point * alone / order
