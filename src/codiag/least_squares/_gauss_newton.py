@@ -158,6 +158,11 @@ class Steps:
     def __init__(self, objective: Objective, budget: Budget | None = None) -> None:
         self.objective, self._far, self._budget = objective, False, budget
 
+    @property
+    def is_late(self) -> bool:
+        """Whether steps are no longer solved to the end."""
+        return self._budget is not None and self._budget.is_late
+
     def evaluated(self, point: Array) -> State:
         """Return the state at a point; entries of a large tensor are not subtracted one by one while it is far."""
         objective = self.objective
@@ -319,6 +324,8 @@ def _is_minimum(objective: Objective, steps: Steps, state: State) -> bool:
     if is_exact(objective.problem, 2 * state.objective):
         return True
     _, promised = steps.step(state, TOLERANCE)
+    if steps.is_late:
+        return False
     return promised <= max(negligible_gain(objective) * state.objective, ROUNDING**2 * objective.squared_norm)
 
 

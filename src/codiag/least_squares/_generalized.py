@@ -219,8 +219,11 @@ class GeneralizedObjective(Objective):
         weights = self.cells.times_weights(self.loss.curvature(self.cells.values, model))
         return ObservedCurvature(self.layout, point, self.cells.weighted(weights))
 
-    def expected_curvature(self, point: Array) -> CurvatureLike:
-        return self.curvature(point)
+    def mean_information(self, components: FactoredTensor) -> float:
+        """Return the information of entries, weighted by the squares of the model: where it vanishes, none counts."""
+        model = self.model(components)
+        total = float(array_namespace(model).sum(model**2))
+        return self.cells.total(self._information(model) * model**2) / total if total > 0 else 0.0
 
 
 def _scaled_factors(components: FactoredTensor) -> list[Array]:

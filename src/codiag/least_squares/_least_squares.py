@@ -8,7 +8,7 @@ from functools import cached_property
 from codiag._arrays import Array, array_namespace, conjugate, double, epsilon, moved, real_part
 from codiag.constraints import solve_rows
 from codiag.least_squares._components import hadamard_gram, product_without, solve_semidefinite, unit_columns
-from codiag.least_squares._curvature import CurvatureLike, ObservedCurvature, Scaled, curvature_of
+from codiag.least_squares._curvature import CurvatureLike, ObservedCurvature, curvature_of
 from codiag.least_squares._objective import Objective, with_equal_scaling
 from codiag.least_squares._rank_one import N_TERMS, distinct_terms
 from codiag.least_squares._tolerances import PER_UNKNOWN, ROUNDING, TOLERANCE
@@ -168,8 +168,8 @@ class LeastSquares(Objective):
             return ObservedCurvature(self.layout, point, self._sample or self.entries)
         return curvature_of(self.layout, point)
 
-    def expected_curvature(self, point: Array) -> CurvatureLike:
-        return Scaled(curvature_of(self.layout, point), self.problem.data.mean_share)
+    def mean_information(self, components: FactoredTensor) -> float:
+        return self.problem.data.mean_share
 
     @cached_property
     def expected_share(self) -> float | None:

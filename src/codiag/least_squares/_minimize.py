@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -72,6 +73,8 @@ def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome
         start = objective_of(problem, start).feasible(start)
     if problem.loss is not None:
         generalized = GeneralizedObjective(problem, start)
+        if not math.isfinite(generalized.distance(start)):  # components that excluded no entry have left
+            start = generalized.interior(start)
         return (multiply if generalized.is_multiplicative else descend)(generalized, start, limits)
     objective = LeastSquares(problem, start)
     if problem.entries is None and are_orthogonal(problem):

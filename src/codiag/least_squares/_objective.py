@@ -91,8 +91,8 @@ class Objective(ABC):
         """Return the Gauss-Newton matrix, or the Fisher information, at a point, without ridges and constraints."""
 
     @abstractmethod
-    def expected_curvature(self, point: Array) -> CurvatureLike:
-        """Return the same for predictions that are checked: its expectation, if entries are missing at random."""
+    def mean_information(self, components: FactoredTensor) -> float:
+        """Return the mean weight of all entries in the curvature, missing ones included."""
 
     @abstractmethod
     def residual(self, components: FactoredTensor) -> Tensor:

@@ -156,9 +156,9 @@ class _Run:
         """Whether swaps are tried on the lowest end only, after all starts.
 
         A start without constraints misses single components, which swaps mend at once. If signs are constrained, it is
-        far from the minimum, and random starts cost less.
+        far from the minimum, and random starts cost less; so they do under a loss, where they are least squares.
         """
-        return self._problem.is_one_sided
+        return self._problem.is_one_sided or self._problem.loss is not None
 
     def interrupted(self) -> Estimate | None:
         """Return the best components that a monitor was shown, if there is one."""
@@ -270,7 +270,7 @@ class _Run:
         why = late if self._budget.is_late else ", out of budget" if self._budget.is_over else ""
         if len(self._ends) > 1 or why:
             name = f"best of {len(self._ends)} local minima, reached {times}{why}"
-            self._log.add(name, 0, best.relative_error, in_doubt=not is_enough(self._ends))
+            self._log.add(name, 0, best.relative_error, in_doubt=self._budget.is_late or not is_enough(self._ends))
         return self._finish(best)
 
 
@@ -360,6 +360,6 @@ def is_enough(ends: Sequence[End], n_starts: int = 1) -> bool:
     must_be_clear = is_quick or not is_determined(problem)
     n_allowed = 0 if must_be_clear else best.n_few
     is_misleading = best.fits_anything or are_cancelling(problem, best.outcome.components)
-    if best.is_noise and not is_misleading and (problem.loss is not None or len(best.weak) <= n_allowed):
+    if best.is_noise and not is_misleading and len(best.weak) <= n_allowed:
         return True
     return len(ends) >= n_starts and n_meetings(ends) >= MEETINGS

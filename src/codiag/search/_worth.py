@@ -36,8 +36,10 @@ from codiag.least_squares import (
     ROUNDING,
     CurvatureLike,
     Objective,
+    Scaled,
     State,
     conjugate_gradients,
+    curvature_of,
     inner_product,
     objective_of,
     steps_for,
@@ -56,7 +58,7 @@ def objectives_without(problem: Problem, components: FactoredTensor, chosen: Seq
     """
     objective = objective_of(problem, components)
     state = steps_for(objective).evaluated(objective.layout.pack(components, balanced=not problem.constraints))
-    curvature = objective.expected_curvature(state.point)
+    curvature = Scaled(curvature_of(objective.layout, state.point), objective.mean_information(components))
     chosen = list(range(components.rank)) if chosen is None else list(chosen)
     predicted, unit = np.full(components.rank, np.inf), identity(components.rank, state.point)
     is_curved = any(rule is not None and rule.is_curved for rule in problem.constraints or ())
@@ -77,14 +79,13 @@ def removal_bounds(problem: Problem, components: FactoredTensor) -> np.ndarray:
     a tensor that has these in two of its modes and the columns of component i in all others, every move of another
     component is zero, since it changes one mode only. So without component i at least the square of its inner product
     with the normalized tensor is left: :math:`w_i^2 / (\|\tilde b_i\|^2 \|\tilde c_i\|^2)`. Constraints and symmetry
-    only leave the others less room. There is none for a loss, whose entries count differently.
+    only leave the others less room.
     """
-    if problem.loss is not None:
-        return np.zeros(components.rank)
     unit = unit_components(components)
     shares = _sorted_shares([double(to_host(factor)) for factor in unit.factors])
     squares = squared_magnitudes(double(to_host(unit.weights)))
-    return np.asarray(problem.data.mean_share / 2 * squares * shares[-1] * shares[-2])
+    share = objective_of(problem).mean_information(components)
+    return np.asarray(share / 2 * squares * shares[-1] * shares[-2])
 
 
 def most_superfluous(problem: Problem, components: FactoredTensor, candidates: Sequence[int]) -> int:
