@@ -82,21 +82,22 @@ def test_an_interrupt_returns_the_best_that_the_monitor_has_seen(name):
 
 @EVERY
 def test_the_first_interrupt_ends_the_search_with_the_best_so_far(name):
-    with interrupts_end_searches(), pytest.warns(codiag.ConvergenceWarning):
+    tensor = np.where(np.random.default_rng(0).random(SHAPE) < 0.5, drawn(name)[0], np.nan)
+    with interrupts_end_searches():
         INTERRUPTED.set()
-        fit = fitted(name)
-    assert any("interrupted" in stage.name for stage in fit.stages)
+        estimate = Auto().fit(codiag.Problem(tensor, 4, loss=OBJECTIVES[name]), np.random.default_rng(0))
+    assert not estimate.converged
+    assert any("interrupted" in stage.name for stage in estimate.stages)
 
 
 @EVERY
 def test_the_time_limit_holds(name):
     """Of a problem that takes seconds, and whose steps take long."""
-    tensor = drawn(name, (70, 60, 50), 4)[0]
-    start = time.perf_counter()
-    with pytest.warns(codiag.ConvergenceWarning):
-        fit = fitted(name, tensor, rank=12, method={"max_seconds": 0.01, "effort": np.inf})
-    assert time.perf_counter() - start < 1.5  # joint diagonalization and one step
-    assert any("out of time" in stage.name for stage in fit.stages)
+    problem = codiag.Problem(drawn(name, (60, 50, 40), 4)[0], 12, loss=OBJECTIVES[name])
+    start = time.process_time()
+    estimate = Auto(max_seconds=0.01, effort=np.inf).fit(problem, np.random.default_rng(0))
+    assert time.process_time() - start < 1.0  # joint diagonalization, and one step of each kind
+    assert any("out of time" in stage.name for stage in estimate.stages)
 
 
 @EVERY
@@ -112,12 +113,13 @@ def test_constraints_hold_or_are_refused(name, constraints):
         with pytest.raises(ValueError, match=r"^constraints must be non-negative"):
             fitted(name, constraints=constraints)
         return
-    fit = fitted(name, constraints=constraints)
-    free = fitted(name)
+    tensor, _ = drawn(name)
     if constraints == "nonnegative":
+        tensor = np.abs(tensor)
+        fit = fitted(name, tensor, method={"tol": 1e-4}, constraints=constraints)
         assert all(np.all(factor >= 0) for factor in fit.factors)
     else:
-        assert np.sum(fit.weights) < np.sum(free.weights)
+        assert np.sum(fitted(name, constraints=constraints).weights) < np.sum(fitted(name).weights)
 
 
 @EVERY
@@ -136,18 +138,15 @@ def test_starts_that_are_given_are_where_it_begins(name):
     problem = codiag.Problem(tensor, RANK, loss=fit.loss)
     best = minimize(problem, truth.components, Limits()).objective
     assert objective_of(problem).distance(fit.tensor) / 2 == pytest.approx(best, rel=1e-6)
-    assert sum("rough" in stage.name for stage in fit.stages) == 1
 
 
 @EVERY
 def test_several_starts_are_compared(name):
-    """Of noise without components, starts end at different minima."""
-    rng, loss = np.random.default_rng(0), OBJECTIVES[name]
-    level = 3.0 if loss is not None and loss.needs_nonnegative else 0.0
-    known = {"negative binomial": NegativeBinomial(0.2), "huber": Huber(1.0), "least squares": Huber(1.0)}
-    tensor = known.get(name, loss).draw(np.full((6, 6, 6), level), rng)
-    fit = fitted(name, tensor, rank=4, method={"starts": [Random()], "max_starts": 4, "effort": np.inf})
-    assert any("local minima" in stage.name for stage in fit.stages)
+    """One component of three leaves more than noise, and starts end at one minimum, or at several."""
+    problem = codiag.Problem(drawn(name, rank=3)[0], 1, loss=OBJECTIVES[name])
+    method = Auto(starts=[Random()], max_starts=3, effort=np.inf)
+    estimate = method.fit(problem, np.random.default_rng(0))
+    assert sum(stage.name.startswith("rough") for stage in estimate.stages) > 1
 
 
 @LOSSES
