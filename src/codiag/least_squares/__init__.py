@@ -28,7 +28,6 @@ from codiag.least_squares._gauss_newton import (
     Steps,
     are_cancelling,
     evaluated,
-    gauss_newton_step,
     is_exact,
     negligible_gain,
     relative_size,

@@ -139,19 +139,6 @@ class Limits:
         return is_late or (self.watch is not None and self.watch.stopped)
 
 
-def gauss_newton_step(
-    objective: Objective,
-    state: State,
-    damping: float,
-    max_products: int = MOST_PRODUCTS,
-    budget: Budget | None = None,
-) -> tuple[Array, float]:
-    """Return the damped step of the unknowns that are free, and the decrease that it promises."""
-    curvature = objective.restricted(objective.step_curvature(state.point), state.gradient)
-    accuracy = objective.curvature_error
-    return damped_step(curvature, state.gradient, damping, objective.squared_norm, max_products, accuracy, budget)
-
-
 class Steps:
     """Damped Gauss-Newton steps for any problem, in the array library of its tensor."""
 
@@ -172,7 +159,10 @@ class Steps:
 
     def step(self, state: State, damping: float, max_products: int = MOST_PRODUCTS) -> tuple[Array, float]:
         """Return the damped step of the unknowns that are free, and the decrease that it promises."""
-        return gauss_newton_step(self.objective, state, damping, max_products, self._budget)
+        objective = self.objective
+        curvature = objective.restricted(objective.step_curvature(state.point), state.gradient)
+        accuracy, scale = objective.curvature_error, objective.squared_norm
+        return damped_step(curvature, state.gradient, damping, scale, max_products, accuracy, self._budget)
 
 
 class QuickSteps(Steps):

@@ -132,10 +132,6 @@ class GeneralizedObjective(Objective):
         factors = _scaled_factors(components)
         return squares.squared_norm() + self._background(factors) - self.cells.total(self.cells.model(factors))
 
-    def score(self, components: FactoredTensor) -> Tensor:
-        slopes = self.loss.derivative(self.cells.values, self.model(components))
-        return self.cells.tensor_of(-self.cells.times_weights(slopes))
-
     def terms(
         self, components: FactoredTensor, n_terms: int = N_TERMS, residual: Tensor | None = None
     ) -> Sequence[FactoredTensor]:
@@ -145,12 +141,13 @@ class GeneralizedObjective(Objective):
         """
         if self.cells.has_zeros:  # the score of entries that are not listed would have to be formed
             return []
-        weights = self.cells.times_weights(self._information(self.model(components)))
-        found = []
-        for term in distinct_terms(self.score(components), n_terms, self.problem.constraints):
+        model, found = self.model(components), []
+        weights = self.cells.times_weights(self._information(model))
+        score = self.cells.tensor_of(-self.cells.times_weights(self.loss.derivative(self.cells.values, model)))
+        for term in distinct_terms(score, n_terms, self.problem.constraints):
             information = weights * self.cells.model(term.factors) ** 2
             length = term.weights / (float(array_namespace(information).sum(information)) + TINY)
-            found.append(self.interior(term.changed(lambda factor, _: factor, length)))
+            found.append(interior(term.changed(lambda factor, _: factor, length), self.problem.constraints))
         return found
 
     def estimated(self, components: FactoredTensor) -> Problem:
@@ -160,9 +157,6 @@ class GeneralizedObjective(Objective):
             values, model = values[known], model[known]
         n_spare = max(self.problem.n_observed - self.problem.n_parameters, 1)
         return self.problem.with_loss(self.loss.estimated(values.ravel(), model.ravel(), n_spare))
-
-    def interior(self, components: FactoredTensor) -> FactoredTensor:
-        return interior(components, self.problem.constraints)
 
     def linearized(self, components: FactoredTensor) -> Problem:
         r"""Return the weighted least squares that a step of Fisher scoring from components solves.

@@ -8,7 +8,7 @@ from functools import cached_property
 from codiag._arrays import Array, array_namespace, conjugate, double, epsilon, moved, real_part
 from codiag.constraints import solve_rows
 from codiag.least_squares._components import hadamard_gram, product_without, solve_semidefinite, unit_columns
-from codiag.least_squares._curvature import CurvatureLike, ObservedCurvature, curvature_of
+from codiag.least_squares._curvature import CurvatureLike, ObservedCurvature, SecondDerivative, curvature_of
 from codiag.least_squares._objective import Objective, with_equal_scaling
 from codiag.least_squares._rank_one import N_TERMS, distinct_terms
 from codiag.least_squares._tolerances import PER_UNKNOWN, ROUNDING, TOLERANCE
@@ -88,12 +88,6 @@ class LeastSquares(Objective):
         if self.entries is not None:
             return self.entries.distance(components)
         return self.tensor.squared_distance(components.weights, components.factors)
-
-    def gradient(self, point: Array) -> Array:
-        """Return the gradient of the objective: one pass over the tensor."""
-        if self.entries is not None:
-            return self.value_and_gradient(point)[1]
-        return self.gradient_from(point, self.tensor.read(self.products(point))[0])
 
     def products(self, point: Array) -> Products:
         """Return the products of the tensor with factors that the gradient at a point needs."""
@@ -203,8 +197,10 @@ class LeastSquares(Objective):
         there = components.changed(lambda factor, _: moved(factor, entries), moved(components.weights, entries))
         return DenseTensor.of(entries - there.to_dense(), symmetric=self.tensor.symmetric)
 
-    def score(self, components: FactoredTensor) -> Tensor:
-        return self.residual(components)
+    def second_derivative(self, point: Array, gradient: Array) -> CurvatureLike:
+        """Return the second derivative, with ridges, on the unknowns that constraints leave free."""
+        residual = self.residual(self.layout.components(point))
+        return self.restricted(SecondDerivative(self.step_curvature(point), residual), gradient)
 
     def squared_residual(self, components: FactoredTensor, value: float | None = None) -> float:
         return self.distance(components) if value is None else 2 * value
@@ -220,9 +216,6 @@ class LeastSquares(Objective):
 
     def estimated(self, components: FactoredTensor) -> Problem:
         return self.problem
-
-    def interior(self, components: FactoredTensor) -> FactoredTensor:
-        return components
 
     def solve_mode(self, factors: Sequence[Array], mode: int) -> Array:
         """Return the best factor of one mode for given factors of the others, under its constraint."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -155,37 +156,22 @@ def damped_step(
     """
     gradient = curvature.allowed(gradient)
     inside = _separated(curvature, gradient, damping)
-    move = inside.to_whole(_solved(inside, damping, scale, max_products, least_accuracy, budget))
+    iterate = partial(conjugate_gradients, max_products=max_products, least_accuracy=least_accuracy, budget=budget)
+    move = inside.to_whole(_solved(inside, damping, partial(iterate, scale=scale)))
     xp = array_namespace(move)
     shifted = damping * curvature.scales * squared_magnitudes(move)
     predicted = float(xp.sum(shifted) - xp.sum(real_part(conjugate(move) * gradient))) / 2
     return move, predicted
 
 
-def _solved(
-    equations: _Equations,
-    damping: float,
-    scale: float,
-    max_products: int,
-    least_accuracy: float,
-    budget: Budget | None,
-) -> Array:
+def _solved(equations: _Equations, damping: float, iterate: Callable[..., Solution]) -> Array:
     """Solve the damped equations: by factorizing the matrix if they are few, else by conjugate gradients."""
     curvature, gradient = equations.curvature, equations.gradient
     most = 2 * DIRECT_UNKNOWNS if curvature.visits_entries else DIRECT_UNKNOWNS
     if math.prod(gradient.shape) <= most and curvature.has_matrix:
         return solve_directly(curvature, gradient, damping)
     precondition, shift = curvature.preconditioner(damping), damping * curvature.scales
-    found = conjugate_gradients(
-        lambda move: curvature.product(move) + shift * move,
-        precondition,
-        -gradient,
-        inner_product,
-        scale=scale,
-        max_products=max_products,
-        least_accuracy=least_accuracy,
-        budget=budget,
-    )
+    found = iterate(lambda move: curvature.product(move) + shift * move, precondition, -gradient, inner_product)
     return found.move if found.is_positive else -precondition(gradient)
 
 

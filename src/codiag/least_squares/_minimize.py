@@ -22,7 +22,7 @@ from codiag.least_squares._tolerances import (
     ROUGH_SWEEPS,
     ROUGHEST,
 )
-from codiag.problem import Problem
+from codiag.problem import Problem, interior
 from codiag.tensors import FactoredTensor
 
 ROUGH = Limits(max_sweeps=ROUGH_SWEEPS, tol=NEGLIGIBLE, gain=ROUGHEST, rough=True)
@@ -74,7 +74,7 @@ def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome
     if problem.loss is not None:
         generalized = GeneralizedObjective(problem, start)
         if not math.isfinite(generalized.distance(start)):  # components that excluded no entry have left
-            start = generalized.interior(start)
+            start = interior(start, problem.constraints)
         return (multiply if generalized.is_multiplicative else descend)(generalized, start, limits)
     objective = LeastSquares(problem, start)
     if problem.entries is None and are_orthogonal(problem):

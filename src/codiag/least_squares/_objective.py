@@ -23,7 +23,7 @@ from codiag._arrays import (
 )
 from codiag.constraints import Constraint, ridge_strengths
 from codiag.least_squares._components import merged_modes
-from codiag.least_squares._curvature import CurvatureLike, Restricted, Scaled, SecondDerivative, curvature_of
+from codiag.least_squares._curvature import CurvatureLike, Restricted, Scaled, curvature_of
 from codiag.least_squares._layout import Layout
 from codiag.least_squares._rank_one import N_TERMS
 from codiag.problem import Problem
@@ -99,10 +99,6 @@ class Objective(ABC):
         """Return what components leave of the tensor, on a scale on which noise has one variance in all entries."""
 
     @abstractmethod
-    def score(self, components: FactoredTensor) -> Tensor:
-        """Return the negative derivative of the objective by the sum of components."""
-
-    @abstractmethod
     def squared_residual(self, components: FactoredTensor, value: float | None = None) -> float:
         """Return the sum of squares of the residual; `value` is the objective, if it is known."""
 
@@ -119,10 +115,6 @@ class Objective(ABC):
     @abstractmethod
     def estimated(self, components: FactoredTensor) -> Problem:
         """Return the problem, with numbers that its loss leaves open estimated from components."""
-
-    @abstractmethod
-    def interior(self, components: FactoredTensor) -> FactoredTensor:
-        """Return components near others whose objective is finite."""
 
     def is_far(self, squared_distance: float) -> bool:
         """Return whether so large a squared distance is known to the tolerance without subtracting entries exactly."""
@@ -157,11 +149,6 @@ class Objective(ABC):
             return curvature
         tangent = partial(self.tangent, curvature.point) if self.is_curved else None
         return Restricted(curvature, self.free(curvature.point, gradient), self._strengths, tangent)
-
-    def second_derivative(self, point: Array, gradient: Array) -> CurvatureLike:
-        """Return the second derivative, with ridges, on the unknowns that constraints leave free."""
-        score = self.score(self.layout.components(point))
-        return self.restricted(SecondDerivative(self.step_curvature(point), score), gradient)
 
     @cached_property
     def supports_steps(self) -> bool:

@@ -178,8 +178,7 @@ class _Run:
                     wanted = f"a codiag.tensors.FactoredTensor of rank {self._problem.rank}"
                     raise TypeError(f"{type(start).__name__}.generate must yield {wanted}; got {components!r}")
                 components = _in_numbers_of(self.space.problem, components)
-                components = components if start.factors is None else self.space.to_core(components)
-                yield objective_of(self.space.problem).interior(components)
+                yield components if start.factors is None else self.space.to_core(components)
 
     def _uncompress(self) -> None:
         """Continue on the whole tensor if it is small enough, from the lowest end so far."""

@@ -19,11 +19,11 @@ from codiag.least_squares import (
     NEGLIGIBLE,
     ROUGHEST,
     CurvatureLike,
+    LeastSquares,
     Limits,
     Outcome,
     evaluated,
     minimize,
-    objective_of,
     relative_size,
 )
 from codiag.problem import Problem
@@ -49,8 +49,8 @@ def leave_saddles(problem: Problem, outcome: Outcome, limits: Limits) -> Outcome
 
 def _downhill(problem: Problem, outcome: Outcome) -> FactoredTensor | None:
     """Return a point below a stationary one, along the direction of the most negative curvature."""
-    objective = objective_of(problem, outcome.components)
-    if not objective.is_quadratic or not objective.supports_steps:
+    objective = LeastSquares(problem, outcome.components)
+    if problem.loss is not None or not objective.supports_steps:
         return None
     state = evaluated(objective, objective.layout.pack(outcome.components, balanced=not problem.constraints))
     curvature, direction = lowest_curvature(objective.second_derivative(state.point, state.gradient))

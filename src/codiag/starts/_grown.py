@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codiag.least_squares import BRIEF, Limits, distinct_terms, minimize, objective_of
+from codiag.least_squares import BRIEF, LeastSquares, Limits, distinct_terms, minimize, objective_of
 from codiag.problem import Log, Problem
 from codiag.starts._start import Start
 from codiag.tensors import FactoredTensor, Tensor
@@ -52,6 +52,6 @@ def _grown(problem: Problem, limits: Limits, rng: np.random.Generator | None) ->
         term = terms[0 if rng is None else int(rng.integers(len(terms)))]
         start = term if components is None else components.joined(term)
         components = minimize(problem.with_rank(rank), start, limits).components
-        residual = objective_of(problem).score(components)
+        residual = LeastSquares(problem).residual(components)
     assert components is not None
     return components
