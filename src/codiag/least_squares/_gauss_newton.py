@@ -314,9 +314,8 @@ def _is_minimum(objective: Objective, steps: Steps, state: State) -> bool:
     if is_exact(objective.problem, 2 * state.objective):
         return True
     _, promised = steps.step(state, TOLERANCE)
-    if steps.is_late:
-        return False
-    return promised <= max(negligible_gain(objective) * state.objective, ROUNDING**2 * objective.squared_norm)
+    negligible = max(negligible_gain(objective) * state.objective, ROUNDING**2 * objective.squared_norm)
+    return promised <= negligible and not steps.is_late
 
 
 def is_exact(problem: Problem, squared_distance: float) -> bool:

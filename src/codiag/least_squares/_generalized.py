@@ -14,7 +14,7 @@ from codiag._arrays import Array, array_namespace, double, to_host
 from codiag.least_squares._components import product_without
 from codiag.least_squares._curvature import CurvatureLike, ObservedCurvature
 from codiag.least_squares._least_squares import LeastSquares
-from codiag.least_squares._objective import Objective, with_equal_scaling
+from codiag.least_squares._objective import Objective, Terms, with_equal_scaling
 from codiag.least_squares._rank_one import N_TERMS, distinct_terms
 from codiag.least_squares._tolerances import NEGLIGIBLE, TINY
 from codiag.losses import Loss
@@ -37,25 +37,20 @@ class GeneralizedObjective(Objective):
         self.loss: Loss = problem.loss
         self.cells = problem.cells
         self._slope = (self.loss.slope_at_zero or 0.0) if self.cells.has_zeros else 0.0
+        self.steps_name = "multiplicative steps" if self.is_multiplicative else "Fisher scoring"
 
     @property
     def noise_variance(self) -> float:
         """Unit of the loss per unit objective: one where the loss states variances, relative to that of the mean."""
         if self.loss.states_variance and self.null_value > 0:
             return 1 / self.null_value
-        spare = self.problem.n_independent - self.problem.n_parameters
-        return 2 / spare if spare > 1 else 0.0
+        return LeastSquares(self.problem).noise_variance
 
     @property
     def is_multiplicative(self) -> bool:
         """Whether multiplicative steps apply: zeros are not listed, and each mode has its non-negative factor."""
         is_apart = self.layout.signs is None and not self.layout.shared
         return self.cells.has_zeros and is_apart and not self.all_fixed and not self.has_ridges
-
-    @property
-    def steps_name(self) -> str:
-        """What steps are called in the log."""
-        return "multiplicative steps" if self.is_multiplicative else "Fisher scoring"
 
     @cached_property
     def squared_norm(self) -> float:
@@ -85,7 +80,9 @@ class GeneralizedObjective(Objective):
     def distance(self, components: FactoredTensor) -> float:
         """Return the deviance of components."""
         factors = _scaled_factors(components)
-        return 2 * self._value(factors, self.cells.model(factors))
+        value = self.cells.total(self._terms(self.cells.values, self.cells.model(factors))[0])
+        value += self._slope * self._background(factors) if self._slope else 0.0
+        return 2 * value if value == value else math.inf
 
     def residual(self, components: FactoredTensor) -> Tensor:
         r"""Return standardized residuals, :math:`-\ell' / \sqrt w` with the information w, times roots of weights.
@@ -132,9 +129,7 @@ class GeneralizedObjective(Objective):
         factors = _scaled_factors(components)
         return squares.squared_norm() + self._background(factors) - self.cells.total(self.cells.model(factors))
 
-    def terms(
-        self, components: FactoredTensor, n_terms: int = N_TERMS, residual: Tensor | None = None
-    ) -> Sequence[FactoredTensor]:
+    def terms(self, components: FactoredTensor, n: int = N_TERMS, residual: Tensor | None = None) -> Terms:
         r"""Return the rank-one terms along which a loss falls fastest, as long as a step of Fisher scoring.
 
         Along a unit term z, that has the length :math:`-\sum_j \ell'_j z_j / \sum_j w_j z_j^2`.
@@ -144,7 +139,7 @@ class GeneralizedObjective(Objective):
         model, found = self.model(components), []
         weights = self.cells.times_weights(self._information(model))
         score = self.cells.tensor_of(-self.cells.times_weights(self.loss.derivative(self.cells.values, model)))
-        for term in distinct_terms(score, n_terms, self.problem.constraints):
+        for term in distinct_terms(score, n, self.problem.constraints):
             information = weights * self.cells.model(term.factors) ** 2
             length = term.weights / (float(array_namespace(information).sum(information)) + TINY)
             found.append(interior(term.changed(lambda factor, _: factor, length), self.problem.constraints))
@@ -194,13 +189,6 @@ class GeneralizedObjective(Objective):
         value = total + self._slope * self._background(factors)
         ratios = [array_namespace(slope).where(slope < 0, -slope, 0 * slope) / self._slope for slope in slopes]
         return value if math.isfinite(value) else math.inf, ratios
-
-    def _value(self, factors: Sequence[Array], model: Array) -> float:
-        """Return half the deviance, given the model at the listed entries."""
-        value = self.cells.total(self.loss.value(self.cells.values, model) - self._slope * model)
-        if self._slope:
-            value += self._slope * self._background(factors)
-        return value if value == value else math.inf
 
     def _background(self, factors: Sequence[Array]) -> float:
         """Return the sum of the model over all entries of the tensor."""

@@ -9,7 +9,7 @@ from codiag._arrays import Array, array_namespace, conjugate, double, epsilon, m
 from codiag.constraints import solve_rows
 from codiag.least_squares._components import hadamard_gram, product_without, solve_semidefinite, unit_columns
 from codiag.least_squares._curvature import CurvatureLike, ObservedCurvature, SecondDerivative, curvature_of
-from codiag.least_squares._objective import Objective, with_equal_scaling
+from codiag.least_squares._objective import Objective, Terms, with_equal_scaling
 from codiag.least_squares._rank_one import N_TERMS, distinct_terms
 from codiag.least_squares._tolerances import PER_UNKNOWN, ROUNDING, TOLERANCE
 from codiag.problem import Problem
@@ -68,6 +68,7 @@ class LeastSquares(Objective):
         super().__init__(problem, start)
         self.entries = problem.entries if entries is None else entries
         self._sample, self._is_part = sample, entries is not None
+        self.curvature_error = 0.0 if sample is None else PER_UNKNOWN**-0.5
 
     @property
     def noise_variance(self) -> float:
@@ -184,11 +185,6 @@ class LeastSquares(Objective):
             share if missing <= 0.5 and n_needed <= self.problem.numbers_per_entry * self.problem.n_observed else None
         )
 
-    @property
-    def curvature_error(self) -> float:
-        """Relative error of the curvature, if it is that of a sample."""
-        return 0.0 if self._sample is None else PER_UNKNOWN**-0.5
-
     def residual(self, components: FactoredTensor) -> Tensor:
         """Return the tensor minus components, times the weights of entries; zero at missing entries."""
         if self.entries is not None:
@@ -205,16 +201,11 @@ class LeastSquares(Objective):
     def squared_residual(self, components: FactoredTensor, value: float | None = None) -> float:
         return self.distance(components) if value is None else 2 * value
 
-    def terms(
-        self, components: FactoredTensor, n_terms: int = N_TERMS, residual: Tensor | None = None
-    ) -> Sequence[FactoredTensor]:
+    def terms(self, components: FactoredTensor, n: int = N_TERMS, residual: Tensor | None = None) -> Terms:
         residual = self.residual(components) if residual is None else residual
-        return distinct_terms(residual, n_terms, self.problem.constraints)
+        return distinct_terms(residual, n, self.problem.constraints)
 
     def linearized(self, components: FactoredTensor) -> Problem:
-        return self.problem
-
-    def estimated(self, components: FactoredTensor) -> Problem:
         return self.problem
 
     def solve_mode(self, factors: Sequence[Array], mode: int) -> Array:

@@ -83,7 +83,7 @@ def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome
             return outcome
         start = objective.feasible(outcome.components)
     if not objective.supports_steps:
-        return _alternated(objective, start, limits)
+        return alternate(objective, start, max_sweeps=limits.max_sweeps, tol=limits.tol, watch=limits.watch)
     return _descended(problem, objective, start, limits)
 
 
@@ -108,10 +108,6 @@ def minimize_with_estimates(
 def are_orthogonal(problem: Problem) -> bool:
     """Return whether all modes have orthogonal columns."""
     return all(constraint is not None and constraint.is_orthogonal for constraint in problem.constraints or (None,))
-
-
-def _alternated(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
-    return alternate(objective, start, max_sweeps=limits.max_sweeps, tol=limits.tol, watch=limits.watch)
 
 
 def _descended(problem: Problem, objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:

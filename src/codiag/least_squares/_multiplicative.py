@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from codiag._arrays import Array, Extrapolation, array_namespace
 from codiag.least_squares._gauss_newton import Limits, Outcome
+from codiag.least_squares._generalized import GeneralizedObjective
 from codiag.least_squares._tolerances import BRIEF_SWEEPS, INSIGNIFICANT, ROUGHEST, ROUNDING, TINY
 from codiag.problem import step_seconds
 from codiag.tensors import FactoredTensor
-
-if TYPE_CHECKING:
-    from codiag.least_squares._generalized import GeneralizedObjective
 
 
 def multiply(objective: GeneralizedObjective, start: FactoredTensor, limits: Limits) -> Outcome:

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from codiag.least_squares._rank_one import N_TERMS
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor, Tensor
 
+Terms: TypeAlias = Sequence[FactoredTensor]
+"""Components, one in each."""
+
 
 class Objective(ABC):
     r"""What components of a problem minimize: half a squared distance, or half the deviance of a loss, and ridges.
@@ -47,6 +50,11 @@ class Objective(ABC):
     is_quadratic: ClassVar[bool]
     """Whether the objective is quadratic in the sum of components, so that noise has one variance in all entries."""
 
+    steps_name: str
+    """What steps are called in the log."""
+    curvature_error = 0.0
+    """Relative error of the curvature."""
+
     def __init__(self, problem: Problem, start: FactoredTensor | None = None) -> None:
         self.problem, self.tensor, self.entries = problem, problem.tensor, problem.entries
         self.layout = Layout(problem.tensor.shape, None, problem.shared)
@@ -54,19 +62,9 @@ class Objective(ABC):
             self.layout = Layout.of(start)
 
     @property
-    @abstractmethod
-    def steps_name(self) -> str:
-        """What steps are called in the log."""
-
-    @property
     def expected_share(self) -> float | None:
         """The share of the Gauss-Newton matrix of the complete tensor that steps may rely on; None if they may not."""
         return None
-
-    @property
-    def curvature_error(self) -> float:
-        """Relative error of the curvature."""
-        return 0.0
 
     @property
     @abstractmethod
@@ -103,18 +101,16 @@ class Objective(ABC):
         """Return the sum of squares of the residual; `value` is the objective, if it is known."""
 
     @abstractmethod
-    def terms(
-        self, components: FactoredTensor, n_terms: int = N_TERMS, residual: Tensor | None = None
-    ) -> Sequence[FactoredTensor]:
+    def terms(self, components: FactoredTensor, n: int = N_TERMS, residual: Tensor | None = None) -> Terms:
         """Return rank-one terms along which the objective falls fastest; `residual` is that of components, if known."""
 
     @abstractmethod
     def linearized(self, components: FactoredTensor) -> Problem:
         """Return the problem of least squares that a step from components solves."""
 
-    @abstractmethod
     def estimated(self, components: FactoredTensor) -> Problem:
         """Return the problem, with numbers that its loss leaves open estimated from components."""
+        return self.problem
 
     def is_far(self, squared_distance: float) -> bool:
         """Return whether so large a squared distance is known to the tolerance without subtracting entries exactly."""

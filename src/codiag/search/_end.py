@@ -141,11 +141,6 @@ class End:
         """The strongest rank-one terms of the residual."""
         return self.minimized.terms(self.outcome.components, residual=self.residual)
 
-    @property
-    def _strongest(self) -> float:
-        """Squared weight of the strongest term of the residual."""
-        return float(np.abs(to_host(self.terms[0].weights)[0])) ** 2
-
     @cached_property
     def worths(self) -> np.ndarray:
         """Worth of each component, relative to the largest term of noise, or else to the strongest of the residual.
@@ -153,7 +148,8 @@ class End:
         That of components which clearly stand out is a lower bound.
         """
         distance = self.minimized.squared_residual(self.outcome.components, self.objective) + self._outside
-        term = largest_noise_term(self.whole or self.problem, distance) or self._strongest + TINY
+        term = largest_noise_term(self.whole or self.problem, distance)
+        term = term or float(np.abs(to_host(self.terms[0].weights)[0])) ** 2 + TINY
         worths = 2 * removal_bounds(self.problem, self.outcome.components) / term
         doubtful = np.flatnonzero(~(worths > DOUBTFUL**2))
         if doubtful.size > 0:

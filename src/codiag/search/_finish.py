@@ -68,9 +68,7 @@ def _polished(whole: Reduction, components: FactoredTensor, limits: Limits, log:
     return Estimate(whole.to_tensor(outcome.components), log.stages, outcome.converged)
 
 
-def settled(
-    problem: Problem, start: Outcome, limits: Limits, log: Log, name: str | None = None
-) -> tuple[Problem, Outcome]:
+def settled(problem: Problem, start: Outcome, limits: Limits, log: Log, name: str = "") -> tuple[Problem, Outcome]:
     """Minimize to the end: along a path of ridges if components run off, and past saddle points.
 
     Numbers that the loss leaves open are estimated in turn; the problem with them is returned, too.

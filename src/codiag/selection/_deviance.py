@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from codiag._arrays import array_namespace, like, to_host
+from codiag._arrays import like, to_host
 from codiag._progress import tell
 from codiag.least_squares import GeneralizedObjective
 from codiag.methods import Auto, Method
@@ -69,9 +69,8 @@ class Roughly(Method):
         return True  # the components of a lower rank have rows
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
-        starts = () if self.lower is None else (Extended(components=self.lower),)
-        if not self.is_over or not starts:
-            starts = (*starts, *default_starts(problem))
+        extended = () if self.lower is None else (Extended(components=self.lower),)
+        starts = extended if self.is_over else (*extended, *default_starts(problem))
         limits = replace(BRIEF if self.is_over else SCAN, budget=Budget(EFFORT))
         end = explore(problem, starts, rng, max_starts=MAX_STARTS, max_swaps=0, limits=limits)
         return Estimate(end.outcome.components, (), False, loss=end.problem.loss)
@@ -141,12 +140,10 @@ def _folds(known: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def _values(fit: Factorization, values: np.ndarray, hidden: np.ndarray) -> np.ndarray:
     """Return half the deviances of entries that a fit has not seen."""
     loss, model = fit.loss, to_host(fit.tensor.to_dense()).astype(np.float64)[hidden]
-    if loss is None:
-        raise ValueError("fit must have a loss other than least squares")
+    assert loss is not None
     if loss.needs_nonnegative:
         model = np.maximum(model, LEAST_MODEL * float(np.mean(model)))
-    found = loss.value(values[hidden], model)
-    return np.asarray(array_namespace(found).asarray(found))
+    return np.asarray(loss.value(values[hidden], model))
 
 
 def _evidence(fit: Factorization, parts: Sequence[np.ndarray], null: float) -> Evidence:
