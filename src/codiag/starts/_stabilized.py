@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from codiag.least_squares import ROUGH, LeastSquares, minimize
-from codiag.problem import Log, Problem, as_least_squares
+from codiag.problem import Log, Problem, as_least_squares, interior
 from codiag.reduction import reduce
 from codiag.starts._start import Start
 from codiag.tensors import FactoredTensor
@@ -36,4 +36,4 @@ class Stabilized(Start):
                 outcome = minimize(space.problem, components, replace(ROUGH, budget=log.budget))
                 error = objective.relative_error(outcome.components, outcome.objective)
                 log.add("rough least squares", outcome.n_sweeps, error)
-                yield back(space.to_tensor(outcome.components))
+                yield interior(back(space.to_tensor(outcome.components)), problem.constraints)
