@@ -26,7 +26,20 @@ from codiag.diagonalize import (
 from codiag.losses import Bernoulli, Gaussian, Huber, Loss, NegativeBinomial, Poisson
 from codiag.methods import ALS, NLS, NOJD, OJD, TPM, Auto, Method
 from codiag.models import HiddenMarkov, LatentDirichlet, MultiviewMixture, SingleTopic, SphericalGaussianMixture
-from codiag.starts import Diagonal, Extended, Filled, FixedFactors, Given, Grown, Listed, Random, Screened, Start
+from codiag.starts import (
+    Diagonal,
+    Extended,
+    Filled,
+    FixedFactors,
+    Given,
+    Grown,
+    Listed,
+    Random,
+    Screened,
+    Stabilized,
+    Start,
+    default_starts,
+)
 from codiag.synthetic import PlantedTensor, Stack, matrix_stack, mild_factor, orthonormal_factor
 from codiag.tensors import FactoredTensor, SparseTensor, symmetrize
 from extending import example
@@ -215,6 +228,7 @@ STARTS = {
     ),
     "random": StartCase(lambda _: Random(), ("complete", "incomplete", "listed", "symmetric")),
     "screened": StartCase(lambda _: Screened(), ("complete",)),
+    "stabilized": StartCase(lambda _: Stabilized(starts_of=default_starts), ("complete", "incomplete", "symmetric")),
     "coarse to fine": StartCase(
         lambda _: example("start").CoarseToFine(widths=3), ("complete", "incomplete", "symmetric")
     ),

@@ -99,7 +99,7 @@ def test_saddles_are_seen_and_left():
     stuck = minimize(problem, saddle, Limits())
     assert stuck.converged  # to first order
     point = objective.layout.pack(saddle)
-    assert lowest_curvature(objective.second_derivative(point, objective.gradient(point)))[0] < -0.5
+    assert lowest_curvature(objective.second_derivative(point, objective.value_and_gradient(point)[1]))[0] < -0.5
     left = leave_saddles(problem, stuck, Limits())
     assert 2 * left.objective == pytest.approx(2)
 
@@ -109,7 +109,7 @@ def test_the_lowest_curvature_is_the_least_eigenvalue():
     components = FactoredTensor(problem.weights, problem.factors)
     objective = LeastSquares(codiag.Problem(problem.tensor, components.rank), components)
     point = objective.layout.pack(components)
-    curvature = objective.second_derivative(point, objective.gradient(point))
+    curvature = objective.second_derivative(point, objective.value_and_gradient(point)[1])
     roots = np.sqrt(curvature.scales.ravel())
     matrix = np.stack([curvature.product(unit.reshape(point.shape)).ravel() for unit in np.eye(point.size)])
     expected = np.linalg.eigvalsh(matrix / np.outer(roots, roots))[0]

@@ -65,7 +65,7 @@ def test_gradient(kind):
     objective, _, point = setting(kind)
     residual = objective.layout.components(point).to_dense() - objective.tensor.to_dense()
     expected = jacobian(objective.layout, point).T @ residual.ravel()
-    assert_allclose(objective.gradient(point).ravel(), expected, atol=1e-7)
+    assert_allclose(objective.value_and_gradient(point)[1].ravel(), expected, atol=1e-7)
 
 
 @EVERY
@@ -83,7 +83,7 @@ def test_curvature_is_the_square_of_the_jacobian(kind):
 def test_steps_solve_the_damped_equations(kind, damping):
     """Moves out of the ranges of the factors are solved for apart, and the step is that of all equations together."""
     objective, _, point = setting(kind)
-    curvature, slope = objective.curvature(point), objective.gradient(point)
+    curvature, slope = objective.curvature(point), objective.value_and_gradient(point)[1]
     step, promised = damped_step(curvature, slope, damping, objective.squared_norm)
     damped = curvature.product(step) + damping * curvature.scales * step
     assert_allclose(damped, -slope, atol=1e-8 * np.abs(slope).max())
@@ -94,9 +94,9 @@ def test_steps_solve_the_damped_equations(kind, damping):
 def test_second_derivatives(kind):
     """With the term of the residual it is the derivative of the gradient."""
     objective, _, point = setting(kind)
-    curvature = objective.second_derivative(point, objective.gradient(point))
+    curvature = objective.second_derivative(point, objective.value_and_gradient(point)[1])
     move, step = np.random.default_rng(1).standard_normal(point.shape), 1e-5
-    ends = [objective.gradient(point + sign * step * move) for sign in (1, -1)]
+    ends = [objective.value_and_gradient(point + sign * step * move)[1] for sign in (1, -1)]
     assert_allclose(curvature.product(move), (ends[0] - ends[1]) / (2 * step), atol=1e-5)
 
 
@@ -134,7 +134,7 @@ def test_steps_end_where_the_gradient_vanishes(kind):
     problem = codiag.Problem(tensor, components.rank)
     outcome = minimize(problem, components, Limits(max_sweeps=2000, tol=1e-12, gain=0))
     objective = LeastSquares(problem, components)
-    end = objective.gradient(objective.layout.pack(outcome.components))
+    end = objective.value_and_gradient(objective.layout.pack(outcome.components))[1]
     assert np.abs(end).max() < 1e-5 * tensor.squared_norm() ** 0.5
     assert outcome.objective == pytest.approx(
         np.sum((tensor.to_dense() - outcome.components.to_dense()) ** 2) / 2, rel=1e-9, abs=1e-20
@@ -235,7 +235,7 @@ def test_steps_of_orthogonal_factors_are_tangent_and_solve_the_restricted_equati
     objective = LeastSquares(codiag.Problem(tensor, 3, constraints="orthogonal"))
     factors = [np.linalg.qr(rng.standard_normal((size, 3)))[0] for size in tensor.shape]
     point = objective.layout.pack(FactoredTensor(np.array([3.0, 2.0, 1.0]), factors))
-    gradient = objective.gradient(point)
+    gradient = objective.value_and_gradient(point)[1]
     curvature = objective.restricted(objective.curvature(point), gradient)
     gradient, shift = curvature.allowed(gradient), 0.1 * curvature.scales
     step = solve_directly(curvature, gradient, 0.1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import codiag
-from codiag.least_squares import Limits, Scoring, minimize
+from codiag.least_squares import GeneralizedObjective, Limits, minimize
 from codiag.losses import NegativeBinomial, Poisson
 from codiag.problem import interior
 from codiag.synthetic import count_events
@@ -40,8 +40,8 @@ def test_events_are_counted(events):
 
 
 def test_sparse_counts_have_the_loss_of_all_entries(events):
-    sparse = Scoring(codiag.Problem(events.tensor, 3, loss="poisson"))
-    dense = Scoring(codiag.Problem(events.tensor.to_dense(), 3, loss="poisson"))
+    sparse = GeneralizedObjective(codiag.Problem(events.tensor, 3, loss="poisson"))
+    dense = GeneralizedObjective(codiag.Problem(events.tensor.to_dense(), 3, loss="poisson"))
     assert sparse.cells.has_zeros
     assert not dense.cells.has_zeros
     factors = [factor + 0.01 for factor in events.factors]

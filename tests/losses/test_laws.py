@@ -8,7 +8,7 @@ import pytest
 import codiag
 from cases import LOSSES
 from codiag.constraints import Fixed
-from codiag.least_squares import Limits, Scoring, minimize
+from codiag.least_squares import GeneralizedObjective, Limits, minimize
 from codiag.tensors import FactoredTensor
 
 EVERY = pytest.mark.parametrize("case", LOSSES.values(), ids=LOSSES)
@@ -63,7 +63,9 @@ def test_the_gradient_is_that_of_the_objective(case):
     """With weights and missing entries; those that are missing may be anything."""
     tensor, rng = case.tensor(case.factors(SHAPE, 2)), np.random.default_rng(1)
     observed = rng.random(SHAPE) * (rng.random(SHAPE) < 0.7)
-    objective = Scoring(codiag.Problem(np.where(observed > 0, tensor, 1e3), 2, loss=case.loss, observed=observed))
+    objective = GeneralizedObjective(
+        codiag.Problem(np.where(observed > 0, tensor, 1e3), 2, loss=case.loss, observed=observed)
+    )
     point = np.concatenate(case.factors(SHAPE, 2, seed=5))
     gradient = objective.value_and_gradient(point)[1]
     for _ in range(5):
@@ -92,9 +94,9 @@ def test_steps_never_go_up_and_end_where_no_move_leads_down(case):
     start, record = FactoredTensor(np.ones(2), case.factors(LARGER, 2, seed=5)), Record()
     outcome = minimize(problem, start, Limits(watch=record))
     assert np.all(np.diff(record.values) <= 1e-12 * record.values[0])
-    assert outcome.objective < 0.9 * Scoring(problem).distance(start) / 2
+    assert outcome.objective < 0.9 * GeneralizedObjective(problem).distance(start) / 2
     assert outcome.converged
-    objective = Scoring(problem)
+    objective = GeneralizedObjective(problem)
     point = objective.layout.pack(outcome.components)
     value, gradient = objective.value_and_gradient(point)
     free = objective.free(point, gradient)

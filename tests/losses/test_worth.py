@@ -7,10 +7,11 @@ import pytest
 
 import codiag
 from cases import LOSSES
-from codiag.least_squares import Scoring
+from codiag.least_squares import GeneralizedObjective
 from codiag.losses import Bernoulli, Huber, NegativeBinomial, Poisson
 from codiag.models import CP
-from codiag.search import extended
+from codiag.problem import Log
+from codiag.starts import Extended
 from codiag.tensors import FactoredTensor
 
 SHAPE = (19, 18, 17)
@@ -129,11 +130,11 @@ def test_components_are_joined_by_one_along_which_the_loss_falls(case):
     tensor = case.tensor(case.factors(SHAPE, 3))
     fit = codiag.factorize(tensor, 2, loss=case.loss, seed=0)
     problem = codiag.Problem(tensor, 3, loss=fit.loss)
-    joined = extended(problem, fit.tensor)
+    joined = next(Extended(components=fit.tensor).generate(problem, np.random.default_rng(0), Log()))
     assert joined.rank == 3
     lengths = np.array([0, 1e-3, 1.0])
     parts = [joined.changed(lambda factor, _: factor, joined.weights * np.array([1, 1, length])) for length in lengths]
-    values = [Scoring(problem).distance(part) for part in parts]
+    values = [GeneralizedObjective(problem).distance(part) for part in parts]
     assert values[2] < values[1] < values[0]
 
 

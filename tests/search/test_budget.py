@@ -154,7 +154,7 @@ def test_an_interrupt_before_anything_was_found_is_one(monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("codiag.search._loop.minimize", interrupt)
+    monkeypatch.setattr("codiag.search._loop.minimize_with_estimates", interrupt)
     with pytest.raises(KeyboardInterrupt):
         codiag.factorize(misfit(), 2, seed=0)
 

@@ -181,7 +181,7 @@ class TestConverged:
             n_converged += 1
             objective = LeastSquares(codiag.Problem(tensor, 2), fit.tensor)
             point = objective.layout.pack(fit.tensor)
-            slope = objective.gradient(point).ravel()
+            slope = objective.value_and_gradient(point)[1].ravel()
             decrement = slope @ np.linalg.pinv(objective.curvature(point).matrix(), rcond=1e-10) @ slope / 2
             assert decrement <= 2e-6 * (fit.relative_error * fit.norm) ** 2 / 2 + 1e-20
         assert n_converged >= 7

@@ -28,13 +28,14 @@ from codiag.least_squares._gauss_newton import (
     Steps,
     are_cancelling,
     evaluated,
-    gauss_newton_step,
     is_exact,
     negligible_gain,
     relative_size,
     steps_for,
 )
+from codiag.least_squares._generalized import GeneralizedObjective, objective_of
 from codiag.least_squares._layout import Layout
+from codiag.least_squares._least_squares import LeastSquares
 from codiag.least_squares._linear_solve import (
     DIRECT_UNKNOWNS,
     conjugate_gradients,
@@ -42,7 +43,7 @@ from codiag.least_squares._linear_solve import (
     inner_product,
     solve_directly,
 )
-from codiag.least_squares._minimize import BRIEF, ROUGH, are_orthogonal, minimize
+from codiag.least_squares._minimize import BRIEF, ROUGH, are_orthogonal, minimize, minimize_with_estimates
 from codiag.least_squares._noise import (
     CONCENTRATION,
     N_FLIPS,
@@ -53,11 +54,10 @@ from codiag.least_squares._noise import (
     largest_term_of_unit_noise,
     noise_excess,
 )
-from codiag.least_squares._objective import LeastSquares
+from codiag.least_squares._objective import Objective
 from codiag.least_squares._orthogonal import polar, rotate
 from codiag.least_squares._powers import Powers, powers_of
 from codiag.least_squares._rank_one import N_TERMS, best_rank_one, distinct_terms, split_columns
-from codiag.least_squares._scoring import Scoring, objective_of
 from codiag.least_squares._tolerances import (
     BRIEF_STEP,
     BRIEF_SWEEPS,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from codiag._arrays import Array, array_namespace
 from codiag.least_squares._components import unit_components
 from codiag.least_squares._gauss_newton import Outcome
-from codiag.least_squares._objective import LeastSquares
+from codiag.least_squares._least_squares import LeastSquares
 from codiag.tensors import FactoredTensor
 
 

@@ -55,6 +55,8 @@ class CurvatureLike(Protocol):
         Whether `matrix` is available.
     takes_stacks : bool
         Whether `product` and preconditioners take stacks of moves (n, D, k).
+    visits_entries : bool
+        Whether `product` visits all entries of the tensor.
     """
 
     point: Array
@@ -63,6 +65,7 @@ class CurvatureLike(Protocol):
     is_separable: bool
     has_matrix: bool
     takes_stacks: bool
+    visits_entries: bool
 
     def allowed(self, move: Array) -> Array:
         """Return the part of a move that constraints allow."""
@@ -89,6 +92,7 @@ class _Unrestricted:
     is_separable = False
     has_matrix = True
     takes_stacks = False
+    visits_entries = False
 
     def allowed(self, move: Array) -> Array:
         return move
@@ -247,6 +251,8 @@ class ObservedCurvature(_Unrestricted):
     The preconditioner solves the damped equations of every row by itself.
     """
 
+    visits_entries = True
+
     def __init__(self, layout: Layout, point: Array, entries: Entries) -> None:
         self.point, self.layout, self._entries = point, layout, entries
         self._factors = layout.expanded(point)
@@ -363,7 +369,7 @@ class Restricted(_Unrestricted):
     ) -> None:
         self._base, self._free, self._strengths, self._tangent = curvature, free, strengths, tangent
         self.point, self.layout, self.scales = curvature.point, curvature.layout, curvature.scales
-        self.has_matrix = curvature.has_matrix
+        self.has_matrix, self.visits_entries = curvature.has_matrix, curvature.visits_entries
 
     def allowed(self, move: Array) -> Array:
         return self._free * move if self._tangent is None else self._free * self._tangent(self._free * move)

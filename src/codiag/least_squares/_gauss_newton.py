@@ -1,4 +1,4 @@
-"""Damped Gauss-Newton steps (Levenberg-Marquardt) from a start to a minimum of least squares."""
+"""Damped Gauss-Newton steps (Levenberg-Marquardt) from a start to a minimum of an objective."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from codiag._arrays import Array, Extrapolation, array_namespace, as_real_number
 from codiag._progress import tell
 from codiag.least_squares._components import unit_components
 from codiag.least_squares._linear_solve import damped_step
-from codiag.least_squares._objective import LeastSquares
+from codiag.least_squares._objective import Objective
 from codiag.least_squares._small_numpy import HostSteps
 from codiag.least_squares._tolerances import (
     CANCELLING,
@@ -139,20 +139,16 @@ class Limits:
         return is_late or (self.watch is not None and self.watch.stopped)
 
 
-def gauss_newton_step(
-    objective: LeastSquares, state: State, damping: float, max_products: int = MOST_PRODUCTS
-) -> tuple[Array, float]:
-    """Return the damped step of the unknowns that are free, and the decrease that it promises."""
-    curvature = objective.restricted(objective.step_curvature(state.point), state.gradient)
-    accuracy = objective.curvature_error
-    return damped_step(curvature, state.gradient, damping, objective.squared_norm, max_products, accuracy)
-
-
 class Steps:
     """Damped Gauss-Newton steps for any problem, in the array library of its tensor."""
 
-    def __init__(self, objective: LeastSquares) -> None:
-        self.objective, self._far = objective, False
+    def __init__(self, objective: Objective, budget: Budget | None = None) -> None:
+        self.objective, self._far, self._budget = objective, False, budget
+
+    @property
+    def is_late(self) -> bool:
+        """Whether steps are no longer solved to the end."""
+        return self._budget is not None and self._budget.is_late
 
     def evaluated(self, point: Array) -> State:
         """Return the state at a point; entries of a large tensor are not subtracted one by one while it is far."""
@@ -163,13 +159,16 @@ class Steps:
 
     def step(self, state: State, damping: float, max_products: int = MOST_PRODUCTS) -> tuple[Array, float]:
         """Return the damped step of the unknowns that are free, and the decrease that it promises."""
-        return gauss_newton_step(self.objective, state, damping, max_products)
+        objective = self.objective
+        curvature = objective.restricted(objective.step_curvature(state.point), state.gradient)
+        accuracy, scale = objective.curvature_error, objective.squared_norm
+        return damped_step(curvature, state.gradient, damping, scale, max_products, accuracy, self._budget)
 
 
 class QuickSteps(Steps):
     """The same for a NumPy array most of which is observed, with constraints that leave each unknown free or not."""
 
-    def __init__(self, objective: LeastSquares, entries: np.ndarray, weights: np.ndarray | None) -> None:
+    def __init__(self, objective: Objective, entries: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(objective)
         ridge, share = objective.uniform_ridge or 0.0, objective.expected_share or 1.0
         self._host = HostSteps(entries, objective.layout, ridge, weights, share)
@@ -183,17 +182,17 @@ class QuickSteps(Steps):
         return self._host.step(state.point, state.gradient, damping, max_products, free)
 
 
-def steps_for(objective: LeastSquares) -> Steps:
-    """Return the steps for an objective: the quick ones if they apply."""
+def steps_for(objective: Objective, budget: Budget | None = None) -> Steps:
+    """Return the steps for an objective: the quick ones if they apply; the others end early if a budget is late."""
     tensor, layout = objective.tensor, objective.layout
     is_plain = objective.uniform_ridge is not None and not objective.is_curved and not layout.shared
     if not objective.is_quadratic or not is_plain or (tensor.symmetric and layout.signs is None):
-        return Steps(objective)
+        return Steps(objective, budget)
     if objective.entries is None:
         entries = None if is_large(tensor.shape) else tensor.host_array()
-        return Steps(objective) if entries is None else QuickSteps(objective, entries, None)
+        return Steps(objective, budget) if entries is None else QuickSteps(objective, entries, None)
     arrays = None if objective.expected_share is None else objective.entries.host_arrays()
-    return Steps(objective) if arrays is None else QuickSteps(objective, *arrays)
+    return Steps(objective, budget) if arrays is None else QuickSteps(objective, *arrays)
 
 
 class Damping:
@@ -239,9 +238,9 @@ class Progress:
         self.is_creeping = self.is_slow and rate > ROUGHEST
 
 
-def descend(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
+def descend(objective: Objective, start: FactoredTensor, limits: Limits) -> Outcome:
     """Take damped Gauss-Newton steps from a start that satisfies the constraints."""
-    problem, layout, steps = objective.problem, objective.layout, steps_for(objective)
+    problem, layout, steps = objective.problem, objective.layout, steps_for(objective, limits.budget)
     state = steps.evaluated(objective.projected(layout.pack(start, balanced=not problem.constraints)))
     floor = ROUNDING**2 * objective.squared_norm
     damping, progress = Damping(), Progress(limits.gain * objective.noise_variance)
@@ -293,7 +292,7 @@ def _extrapolated(steps: Steps, state: State, path: Extrapolation, promised: flo
     return None
 
 
-def _runs_off(objective: LeastSquares, point: Array) -> bool:
+def _runs_off(objective: Objective, point: Array) -> bool:
     """Return whether a component is far larger than the tensor, and neither ridge nor constraint bounds it."""
     return (
         objective.is_free
@@ -308,14 +307,15 @@ def are_cancelling(problem: Problem, components: FactoredTensor, times: float = 
     return largest**2 * problem.data.mean_share > times**2 * problem.data.squared_norm
 
 
-def _is_minimum(objective: LeastSquares, steps: Steps, state: State) -> bool:
+def _is_minimum(objective: Objective, steps: Steps, state: State) -> bool:
     """Return whether an undamped step promises no significant decrease."""
     if not math.isfinite(state.objective):
         return False
     if is_exact(objective.problem, 2 * state.objective):
         return True
     _, promised = steps.step(state, TOLERANCE)
-    return promised <= max(negligible_gain(objective) * state.objective, ROUNDING**2 * objective.squared_norm)
+    negligible = max(negligible_gain(objective) * state.objective, ROUNDING**2 * objective.squared_norm)
+    return promised <= negligible and not steps.is_late
 
 
 def is_exact(problem: Problem, squared_distance: float) -> bool:
@@ -323,13 +323,13 @@ def is_exact(problem: Problem, squared_distance: float) -> bool:
     return squared_distance < TOLERANCE**2 * problem.data.squared_norm
 
 
-def negligible_gain(objective: LeastSquares) -> float:
+def negligible_gain(objective: Objective) -> float:
     """Return the share of the objective that a further step may gain at a minimum."""
     variance = objective.noise_variance
     return min(INSIGNIFICANT * variance, NEGLIGIBLE) if variance > 0 else NEGLIGIBLE
 
 
-def evaluated(objective: LeastSquares, point: Array, *, far: bool = False) -> State:
+def evaluated(objective: Objective, point: Array, *, far: bool = False) -> State:
     """Return the state at a point, from one pass over the tensor; `far` as in `LeastSquares.value_and_gradient`."""
     return State(point, *objective.value_and_gradient(point, far=far))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +29,11 @@ from codiag._arrays import (
 from codiag.least_squares._components import solve_semidefinite
 from codiag.least_squares._curvature import CurvatureLike
 from codiag.least_squares._tolerances import MOST_PRODUCTS, NEGLIGIBLE, ROUGHEST
+from codiag.problem import Budget
 
 DIRECT_UNKNOWNS = 300
 """Unknowns up to which the equations are solved by factorizing the matrix: faster than conjugate gradients (measured
-at ranks 5 to 20)."""
+at ranks 5 to 20); twice as many if a product visits all entries."""
 
 
 class Solution(NamedTuple):
@@ -58,6 +60,7 @@ def conjugate_gradients(
     max_products: int,
     accuracy: float = ROUGHEST,
     least_accuracy: float = 0.0,
+    budget: Budget | None = None,
 ) -> Solution:
     r"""Solve :math:`A x = b` for one right-hand side, or for a stack of independent ones at once.
 
@@ -75,6 +78,8 @@ def conjugate_gradients(
     max_products : int
     accuracy, least_accuracy : float
         Upper and lower bound of the relative error.
+    budget : Budget, optional
+        Ends the iterations, after the first, when it is late.
 
     Returns
     -------
@@ -86,7 +91,7 @@ def conjugate_gradients(
     target = first * _clipped(first / scale, least_accuracy**2, accuracy**2)
     for n_products in range(max_products):
         active = size > target
-        if not _any(active):
+        if not _any(active) or (budget is not None and n_products > 0 and budget.is_late):
             break
         image = multiply(direction)
         height = inner(direction, image)
@@ -131,6 +136,7 @@ def damped_step(
     scale: float,
     max_products: int = MOST_PRODUCTS,
     least_accuracy: float = 0.0,
+    budget: Budget | None = None,
 ) -> tuple[Array, float]:
     """Return the damped step of the unknowns that constraints leave free, and the decrease that it predicts.
 
@@ -145,31 +151,27 @@ def damped_step(
         Products with the matrix, at most.
     least_accuracy : float
         Relative error below which steps need not be solved, because the curvature is not known better.
+    budget : Budget, optional
+        Ends iterations early when it is late.
     """
     gradient = curvature.allowed(gradient)
     inside = _separated(curvature, gradient, damping)
-    move = inside.to_whole(_solved(inside, damping, scale, max_products, least_accuracy))
+    iterate = partial(conjugate_gradients, max_products=max_products, least_accuracy=least_accuracy, budget=budget)
+    move = inside.to_whole(_solved(inside, damping, partial(iterate, scale=scale)))
     xp = array_namespace(move)
     shifted = damping * curvature.scales * squared_magnitudes(move)
     predicted = float(xp.sum(shifted) - xp.sum(real_part(conjugate(move) * gradient))) / 2
     return move, predicted
 
 
-def _solved(equations: _Equations, damping: float, scale: float, max_products: int, least_accuracy: float) -> Array:
+def _solved(equations: _Equations, damping: float, iterate: Callable[..., Solution]) -> Array:
     """Solve the damped equations: by factorizing the matrix if they are few, else by conjugate gradients."""
     curvature, gradient = equations.curvature, equations.gradient
-    if math.prod(gradient.shape) <= DIRECT_UNKNOWNS and curvature.has_matrix:
+    most = 2 * DIRECT_UNKNOWNS if curvature.visits_entries else DIRECT_UNKNOWNS
+    if math.prod(gradient.shape) <= most and curvature.has_matrix:
         return solve_directly(curvature, gradient, damping)
     precondition, shift = curvature.preconditioner(damping), damping * curvature.scales
-    found = conjugate_gradients(
-        lambda move: curvature.product(move) + shift * move,
-        precondition,
-        -gradient,
-        inner_product,
-        scale=scale,
-        max_products=max_products,
-        least_accuracy=least_accuracy,
-    )
+    found = iterate(lambda move: curvature.product(move) + shift * move, precondition, -gradient, inner_product)
     return found.move if found.is_positive else -precondition(gradient)
 
 

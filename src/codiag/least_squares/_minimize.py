@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from codiag.least_squares._alternating import alternate
 from codiag.least_squares._gauss_newton import Limits, Outcome, descend
+from codiag.least_squares._generalized import GeneralizedObjective, objective_of
+from codiag.least_squares._least_squares import LeastSquares
 from codiag.least_squares._multiplicative import multiply
-from codiag.least_squares._objective import LeastSquares
 from codiag.least_squares._orthogonal import rotate
-from codiag.least_squares._scoring import Scoring, objective_of
 from codiag.least_squares._tolerances import (
     BRIEF_STEP,
     BRIEF_SWEEPS,
@@ -21,7 +22,7 @@ from codiag.least_squares._tolerances import (
     ROUGH_SWEEPS,
     ROUGHEST,
 )
-from codiag.problem import Problem
+from codiag.problem import Problem, interior
 from codiag.tensors import FactoredTensor
 
 ROUGH = Limits(max_sweeps=ROUGH_SWEEPS, tol=NEGLIGIBLE, gain=ROUGHEST, rough=True)
@@ -33,10 +34,11 @@ BRIEF = replace(ROUGH, max_sweeps=BRIEF_SWEEPS, tol=BRIEF_STEP, max_products=BRI
 
 
 def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome:
-    """Fit components by least squares from a start, which need not satisfy the constraints.
+    """Minimize the objective of a problem from a start, which need not satisfy the constraints.
 
-    Damped Gauss-Newton steps, after Levenberg and Marquardt; polar factors if all factors are orthogonal and the tensor
-    is complete; one factor at a time if a constraint does not support steps.
+    Damped Gauss-Newton steps, after Levenberg and Marquardt, which are Fisher scoring if the problem has a loss; polar
+    factors if all factors are orthogonal and the tensor is complete; one factor at a time if a constraint does not
+    support steps; multiplicative steps for sparse counts.
 
     Parameters
     ----------
@@ -67,29 +69,45 @@ def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome
     >>> minimize(codiag.Problem(planted.tensor, 2), start, Limits()).converged
     True
     """
-    objective = objective_of(problem, start)
     if problem.constraints is not None or problem.shared or (problem.symmetric and not start.symmetric):
-        start = objective.feasible(start)
-        objective = objective_of(problem, start)
-    if isinstance(objective, Scoring):
-        return (multiply if objective.is_multiplicative else descend)(objective, start, limits)
+        start = objective_of(problem, start).feasible(start)
+    if problem.loss is not None:
+        generalized = GeneralizedObjective(problem, start)
+        if not math.isfinite(generalized.distance(start)):  # components that excluded no entry have left
+            start = interior(start, problem.constraints)
+        return (multiply if generalized.is_multiplicative else descend)(generalized, start, limits)
+    objective = LeastSquares(problem, start)
     if problem.entries is None and are_orthogonal(problem):
         outcome = rotate(problem, start, limits)
         if outcome.converged or outcome.n_sweeps < limits.max_sweeps:  # or a monitor has ended the fit
             return outcome
         start = objective.feasible(outcome.components)
     if not objective.supports_steps:
-        return _alternated(objective, start, limits)
+        return alternate(objective, start, max_sweeps=limits.max_sweeps, tol=limits.tol, watch=limits.watch)
     return _descended(problem, objective, start, limits)
+
+
+def minimize_with_estimates(
+    problem: Problem, start: FactoredTensor, limits: Limits, n_rounds: int = 1
+) -> tuple[Problem, Outcome]:
+    """Minimize in turn with the estimation of numbers that a loss leaves open; return the problem with them, too."""
+    known = objective_of(problem).estimated(start)
+    outcome = minimize(known, start, limits)
+    for _ in range(n_rounds):
+        after = objective_of(problem).estimated(outcome.components)
+        if after.loss is known.loss or limits.is_stopped:
+            break
+        value = objective_of(after).distance(outcome.components) / 2
+        if abs(value - outcome.objective) <= NEGLIGIBLE * outcome.objective:
+            break
+        again = minimize(after, outcome.components, limits)
+        known, outcome = after, again._replace(n_sweeps=outcome.n_sweeps + again.n_sweeps)
+    return known, outcome
 
 
 def are_orthogonal(problem: Problem) -> bool:
     """Return whether all modes have orthogonal columns."""
     return all(constraint is not None and constraint.is_orthogonal for constraint in problem.constraints or (None,))
-
-
-def _alternated(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
-    return alternate(objective, start, max_sweeps=limits.max_sweeps, tol=limits.tol, watch=limits.watch)
 
 
 def _descended(problem: Problem, objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from codiag._arrays import Array, Extrapolation, array_namespace
 from codiag.least_squares._gauss_newton import Limits, Outcome
+from codiag.least_squares._generalized import GeneralizedObjective
 from codiag.least_squares._tolerances import BRIEF_SWEEPS, INSIGNIFICANT, ROUGHEST, ROUNDING, TINY
+from codiag.problem import step_seconds
 from codiag.tensors import FactoredTensor
 
-if TYPE_CHECKING:
-    from codiag.least_squares._scoring import Scoring
 
-
-def multiply(objective: Scoring, start: FactoredTensor, limits: Limits) -> Outcome:
+def multiply(objective: GeneralizedObjective, start: FactoredTensor, limits: Limits) -> Outcome:
     r"""Take multiplicative steps from a start without zeros; an accelerated one is kept if the loss is lower there.
 
     They end if what further steps would gain, extrapolated from the last steps, moves p parameters by 3 % of their
@@ -31,8 +29,10 @@ def multiply(objective: Scoring, start: FactoredTensor, limits: Limits) -> Outco
     point = objective.projected(layout.pack(start, balanced=not problem.constraints))
     xp, path, arrived = array_namespace(point), Extrapolation(point), False
     value, image = _step(objective, point)
-    values, enough = [value], INSIGNIFICANT * problem.n_parameters / 2
+    values, enough, price = [value], INSIGNIFICANT * problem.n_parameters / 2, step_seconds(problem)
     while len(values) <= limits.max_sweeps and not arrived and not limits.is_stopped:
+        if limits.budget is not None and limits.budget.spend(price) and len(values) > 1:
+            break
         target = point + path.step(image - point)
         target = xp.where(target > ROUGHEST * point, target, ROUGHEST * point)
         ahead, further = _step(objective, target)
@@ -57,7 +57,7 @@ def _further_gain(values: Sequence[float]) -> float:
     return after**2 / (before - after) if before > after else math.inf
 
 
-def _step(objective: Scoring, point: Array) -> tuple[float, Array]:
+def _step(objective: GeneralizedObjective, point: Array) -> tuple[float, Array]:
     """Return the loss at a point, and where the multiplicative step from there leads."""
     xp, factors = array_namespace(point), objective.layout.factors(point)
     value, ratios = objective.value_and_ratios(factors)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from codiag._arrays import Array, array_namespace, moved
 from codiag.least_squares._components import unit_columns
 from codiag.least_squares._gauss_newton import ROUNDING, Limits, Outcome
-from codiag.least_squares._objective import LeastSquares
+from codiag.least_squares._least_squares import LeastSquares
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor
 

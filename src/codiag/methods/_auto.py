@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -68,8 +69,8 @@ class Auto(Method):
         Steps of least squares from each start, at most; those of swaps come on top.
     effort : float
         Work of the whole search, at most, relative to that for its first local minimum; 0.1 s more are always granted,
-        and `max_starts` times as much if the residual shows that the model fits. Work is counted in steps, so that the
-        same seed gives the same answer on every machine.
+        and `max_starts` times as much if the residual shows that the model fits, or the tensor has less than ten
+        thousand entries. Work is counted in steps, so that the same seed gives the same answer on every machine.
     max_seconds : float, optional
         Time after which the best fit so far is returned, which ``stages`` says, and ``converged`` as far as it is.
     monitor : callable, optional
@@ -113,7 +114,8 @@ class Auto(Method):
         as_number("max_starts", self.max_starts, integer=True)
         as_number("tol", self.tol)
         as_number("max_sweeps", self.max_sweeps, integer=True)
-        as_number("effort", self.effort)
+        if self.effort != math.inf:
+            as_number("effort", self.effort)
         if self.max_seconds is not None:
             as_number("max_seconds", self.max_seconds)
         check_monitor(self.monitor)

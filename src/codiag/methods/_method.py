@@ -128,7 +128,8 @@ class Method(ABC):
         if not unsupported:
             return None
         name, what = type(self).__name__, " and ".join(unsupported)
-        return f"{name} cannot take {what} into account; use ALS or NLS, or leave method out"
+        others = "leave method out" if "loss" in unsupported else "use ALS or NLS, or leave method out"
+        return f"{name} cannot take {what} into account; {others}"
 
 
 def fit_or_refuse(method: Method, problem: Problem, rng: np.random.Generator) -> Estimate:

@@ -104,10 +104,16 @@ class Budget:
 
 
 def step_seconds(problem: Problem) -> float:
-    """Return the price of a step of least squares: products with all entries, and with the Gauss-Newton matrix."""
+    """Return the price of a step: products with all entries, and with the Gauss-Newton matrix.
+
+    Under a loss the weights of entries change from step to step, so that the matrix is one of all entries.
+    """
     rank = problem.rank
-    solve = 4 * SOLVE_PRODUCTS * rank**2 * sum(min(size, rank) for size in problem.tensor.shape)
-    return STEP_SECONDS + (6.0 * problem.tensor.n_stored * rank + solve) / FLOPS_PER_SECOND
+    product = 6.0 * problem.tensor.n_stored * rank
+    solve = 4.0 * SOLVE_PRODUCTS * rank**2 * sum(min(size, rank) for size in problem.tensor.shape)
+    if problem.loss is not None:
+        solve = rank * product
+    return STEP_SECONDS + (product + solve) / FLOPS_PER_SECOND
 
 
 def largest_product(problem: Problem) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._arrays import array_namespace, to_host
-from codiag.least_squares import LeastSquares, Scoring, noise_excess
+from codiag.least_squares import GeneralizedObjective, LeastSquares, noise_excess
 from codiag.losses import Loss
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor, is_large
@@ -56,7 +56,7 @@ class Deviance:
 
 def deviance_of(problem: Problem, components: FactoredTensor) -> Deviance:
     """Return the deviance of components, and how far entries scatter around them."""
-    objective = Scoring(problem)
+    objective = GeneralizedObjective(problem)
     n_bound = 0
     for mode, factor in enumerate(components.factors):
         rule = None if problem.constraints is None else problem.constraints[mode]
@@ -71,7 +71,7 @@ def deviance_of(problem: Problem, components: FactoredTensor) -> Deviance:
 def relative_error_of(problem: Problem, components: FactoredTensor) -> tuple[float, float]:
     """Return the distance of the means of entries from them, relative to their norm, and this norm."""
     plain = LeastSquares(problem.with_loss(None))
-    objective = Scoring(problem)
+    objective = GeneralizedObjective(problem)
     if objective.cells.has_zeros:
         return math.sqrt(plain.distance(components) / plain.squared_norm), math.sqrt(plain.squared_norm)
     gap = objective.cells.values - objective.loss.mean(objective.model(components))
@@ -84,14 +84,14 @@ def linearized(problem: Problem, components: FactoredTensor) -> Problem | None:
     """Return the weighted least squares around a fit, for its errors; None if it is too large."""
     if is_large(problem.tensor.shape):
         return None
-    return Scoring(problem).linearized(components)
+    return GeneralizedObjective(problem).linearized(components)
 
 
 def excess_of(problem: Problem, components: FactoredTensor) -> float | None:
     """Return how far standardized residuals stand out of noise; None if the tensor is large, or entries are few."""
     if is_large(problem.tensor.shape) or 2 * problem.n_parameters > problem.n_independent:
         return None
-    residual = Scoring(problem).residual(components)
+    residual = GeneralizedObjective(problem).residual(components)
     xp = array_namespace(residual.reference)
     if not bool(xp.all(xp.isfinite(residual.to_dense()))):
         return None

@@ -23,7 +23,7 @@ from codiag._arrays import (
 )
 from codiag.constraints import Constraint, Fixed, NonNegative, times_gram
 from codiag.labels import is_xarray, read_like
-from codiag.least_squares import Limits, Scoring, hadamard_gram, minimize
+from codiag.least_squares import GeneralizedObjective, Limits, hadamard_gram, minimize
 from codiag.problem import Problem, after_first_look, warn_of_unlisted_counts, without_missing
 from codiag.result._exports import as_array_of_samples
 from codiag.tensors import FactoredTensor, Tensor, as_tensor
@@ -133,7 +133,7 @@ def explained_share(fit: Factorization, new: Any) -> float:
     """Return the share of the squares of new samples along the first mode, as observed, that components explain."""
     if fit.loss is not None:
         problem, start = _fixed_problem(fit, Samples.of(fit, new, 0, None), 0)
-        objective = Scoring(problem)
+        objective = GeneralizedObjective(problem)
         solved = minimize(problem, start, Limits())
         return 1 - 2 * solved.objective / objective.squared_norm if objective.squared_norm > 0 else 1.0
     tensor, entries, _ = samples = Samples.of(fit, new, 0, None)

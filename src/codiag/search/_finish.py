@@ -18,6 +18,8 @@ from codiag.least_squares import (
     Outcome,
     Steps,
     minimize,
+    minimize_with_estimates,
+    objective_of,
     relative_size,
     steps_for,
 )
@@ -40,10 +42,10 @@ def finish(problem: Problem, space: Reduction, end: End, limits: Limits, log: Lo
     Swaps there are work of the search, which has the budget of the log; the rest is limited by `limits` alone.
     """
     rest = replace(limits, max_sweeps=max(limits.max_sweeps - end.outcome.n_sweeps, 0))
-    outcome = settled(space.problem, end.outcome, rest, log, "least squares")
+    known, outcome = settled(space.problem.with_loss(problem.loss), end.outcome, rest, log)
     if space.is_complete:
-        outcome = outcome if limits.is_stopped else last_steps(space.problem, outcome)
-        return Estimate(space.to_tensor(outcome.components), log.stages, outcome.converged)
+        outcome = outcome if limits.is_stopped else last_steps(known, outcome)
+        return Estimate(space.to_tensor(outcome.components), log.stages, outcome.converged, loss=known.loss)
     components = space.to_tensor(outcome.components)
     if limits.is_stopped:
         return Estimate(components, log.stages, outcome.converged)
@@ -58,22 +60,25 @@ def _polished(whole: Reduction, components: FactoredTensor, limits: Limits, log:
     n_sweeps = min(limits.max_sweeps, max(BRIEF_SWEEPS, _affordable(whole.problem)))
     unwatched = replace(limits, watch=None, max_sweeps=n_sweeps)
     start = Outcome(whole.to_core(components), math.inf, 0, False)
-    outcome = settled(whole.problem, start, unwatched, log, "polish")
+    _, outcome = settled(whole.problem, start, unwatched, log, "polish")
     better, n_swaps = swapped(End(whole.problem, outcome), max_swaps, log.budget)
     if n_swaps > 0:
-        outcome = settled(whole.problem, better.outcome, unwatched, log, f"polish, {n_swaps} components swapped")
+        _, outcome = settled(whole.problem, better.outcome, unwatched, log, f"polish, {n_swaps} components swapped")
     outcome = last_steps(whole.problem, outcome)
     return Estimate(whole.to_tensor(outcome.components), log.stages, outcome.converged)
 
 
-def settled(problem: Problem, start: Outcome, limits: Limits, log: Log, name: str) -> Outcome:
-    """Minimize to the end: along a path of ridges if components run off, and past saddle points."""
-    outcome = minimize(problem, start.components, limits)
-    outcome = leave_saddles(problem, bounded(problem, outcome), limits)
-    flops = step_flops(problem.tensor, problem.rank) * outcome.n_sweeps
-    error = LeastSquares(problem).relative_error(outcome.components, outcome.objective)
-    log.add(name, outcome.n_sweeps, error, flops)
-    return outcome
+def settled(problem: Problem, start: Outcome, limits: Limits, log: Log, name: str = "") -> tuple[Problem, Outcome]:
+    """Minimize to the end: along a path of ridges if components run off, and past saddle points.
+
+    Numbers that the loss leaves open are estimated in turn; the problem with them is returned, too.
+    """
+    known, outcome = minimize_with_estimates(problem, start.components, limits, BRIEF_SWEEPS)
+    outcome = leave_saddles(known, bounded(known, outcome), limits)
+    objective, flops = objective_of(known), step_flops(problem.tensor, problem.rank) * outcome.n_sweeps
+    error = objective.relative_error(outcome.components, outcome.objective)
+    log.add(name or objective.steps_name, outcome.n_sweeps, error, flops)
+    return known, outcome
 
 
 def bounded(problem: Problem, outcome: Outcome) -> Outcome:
@@ -85,7 +90,7 @@ def bounded(problem: Problem, outcome: Outcome) -> Outcome:
     """
     if not outcome.runs_off or problem.constraints is not None:
         return outcome
-    objective = LeastSquares(problem, outcome.components)
+    objective = objective_of(problem, outcome.components)
     point = objective.layout.pack(outcome.components)
     square = float(array_namespace(point).sum(squared_magnitudes(point)))
     components, n_sweeps, best = outcome.components, outcome.n_sweeps, outcome
@@ -108,7 +113,7 @@ def last_steps(problem: Problem, outcome: Outcome) -> Outcome:
     near one. Anderson acceleration finds the fixed point of g in a few more steps, without second derivatives, and so
     under all constraints and with missing entries. The point with the shortest step is returned.
     """
-    if not outcome.converged or outcome.distance < TOLERANCE:
+    if not outcome.converged or outcome.distance < TOLERANCE or problem.loss is not None:
         return outcome
     objective = LeastSquares(problem, outcome.components)
     n_steps = min(BRIEF_SWEEPS, _affordable(problem))
@@ -118,7 +123,7 @@ def last_steps(problem: Problem, outcome: Outcome) -> Outcome:
     path, best, shortest = Extrapolation(point, BRIEF_SWEEPS), point, math.inf
     steps = steps_for(objective)
     for _ in range(n_steps):
-        value, image = _undamped(steps, point)
+        value, image = _undamped(objective, steps, point)
         size = relative_size(image - point, point)
         if size < shortest and value <= (1 + TOLERANCE) * outcome.objective:
             best, shortest = image, size
@@ -132,9 +137,8 @@ def last_steps(problem: Problem, outcome: Outcome) -> Outcome:
     return outcome._replace(components=objective.layout.components(best), objective=value, distance=shortest)
 
 
-def _undamped(steps: Steps, point: Array) -> tuple[float, Array]:
+def _undamped(objective: LeastSquares, steps: Steps, point: Array) -> tuple[float, Array]:
     """Return the objective at a point, and the end of an undamped step, or of a sweep over the modes."""
-    objective = steps.objective
     if not objective.supports_steps:
         swept = objective.sweep(objective.layout.expanded(point), unit=False)
         return objective.value(point), objective.layout.pack(swept, balanced=False)

@@ -18,8 +18,8 @@ from codiag.least_squares import (
     LeastSquares,
     Limits,
     State,
+    Steps,
     evaluated,
-    gauss_newton_step,
     minimize,
     negligible_gain,
     relative_size,
@@ -77,6 +77,7 @@ def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_rea
     small to be seen in the distance, and the second in the noise, the step is taken and nothing is measured any more.
     """
     objective = LeastSquares(problem, start)
+    steps = Steps(objective)
     layout, damping, before = objective.layout, Damping(TOLERANCE), math.inf
     point, far, known = layout.pack(start), False, math.inf
     if sides is not None:
@@ -84,7 +85,7 @@ def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_rea
         known = objective.distance_from(point, products) / 2
         far = objective.is_far(2 * known)
         state = State(point, known, objective.gradient_from(point, products))
-        move, _ = gauss_newton_step(objective, state, damping.value)
+        move, _ = steps.step(state, damping.value)
         before, point = relative_size(move, point), point + move
     state, n_reads = evaluated(objective, point, far=far), 1
     if not state.objective <= known + ROUNDING * objective.squared_norm:  # factors are nearly dependent
@@ -93,7 +94,7 @@ def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_rea
     unit = epsilon(problem.tensor.reference) / epsilon(np.zeros(0))
     floor = (ROUNDING * unit) ** 2 * objective.squared_norm
     while True:
-        move, promised = gauss_newton_step(objective, state, damping.value)
+        move, promised = steps.step(state, damping.value)
         size = relative_size(move, state.point)
         rate = min(size / before, 1.0) if 0 < before < math.inf else 1.0
         negligible = negligible_gain(objective) * state.objective

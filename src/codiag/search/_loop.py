@@ -20,16 +20,16 @@ from codiag.least_squares import (
     BRIEF_SWEEPS,
     NEGLIGIBLE,
     ROUGH,
-    LeastSquares,
     Limits,
     are_cancelling,
     minimize,
+    minimize_with_estimates,
+    objective_of,
 )
 from codiag.problem import INTERRUPTED, Budget, Estimate, Log, Problem, largest_product
 from codiag.reduction import Reduction, is_small, reduce, uncompressed
 from codiag.search._end import MEETINGS, End, lowest, n_meetings
 from codiag.search._finish import finish, step_flops
-from codiag.search._scored import scored
 from codiag.search._surplus import regrown
 from codiag.search._swaps import revived, swapped
 from codiag.starts import Start, default_starts, is_determined
@@ -71,8 +71,6 @@ class Search:
 
     def run(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         """Solve a problem; with a monitor, an interrupt of the user returns the best components that it was shown."""
-        if problem.loss is not None:
-            return scored(self, problem, rng)
         run = _Run(self, problem, rng)
         try:
             with few_threads(largest_product(run.space.problem)):
@@ -88,7 +86,7 @@ class Watch:
     """Shows components of the whole tensor to a monitor, with their relative error, until it returns True."""
 
     def __init__(self, monitor: Monitor | None, problem: Problem) -> None:
-        self._monitor, self._objective = monitor, LeastSquares(problem)
+        self._monitor, self._objective = monitor, objective_of(problem)
         self.space: Reduction | None = None
         self.stopped = False
         self.best: tuple[float, FactoredTensor] | None = None
@@ -104,7 +102,7 @@ class Watch:
         if self._monitor is not None and self.space is not None and not self.stopped:
             total, inside = self._objective.squared_norm, self.space.problem.data.squared_norm
             whole = self.space.to_tensor(components)
-            if self.space.problem.constraints is None:
+            if self._objective.is_quadratic and self.space.problem.constraints is None:
                 error = math.sqrt((max(total - inside, 0.0) + 2 * objective) / total)
             else:  # the objective may hold ridges
                 error = self._objective.relative_error(whole)
@@ -118,7 +116,7 @@ class _Run:
 
     def __init__(self, search: Search, problem: Problem, rng: np.random.Generator) -> None:
         self._search, self._problem, self._rng = search, problem, rng
-        effort = max(search.effort, search.max_starts) if is_small(problem.tensor.shape) else search.effort
+        effort = max(search.effort, search.max_starts) if _is_quick(problem) else search.effort
         self._budget = Budget(effort, search.max_seconds, patience=search.max_starts)
         self._log = Log(self._budget)
         self._starts = default_starts(problem) if search.starts is None else search.starts
@@ -158,9 +156,9 @@ class _Run:
         """Whether swaps are tried on the lowest end only, after all starts.
 
         A start without constraints misses single components, which swaps mend at once. If signs are constrained, it is
-        far from the minimum, and random starts cost less.
+        far from the minimum, and random starts cost less; so they do under a loss, where they are least squares.
         """
-        return self._problem.is_one_sided
+        return self._problem.is_one_sided or self._problem.loss is not None
 
     def interrupted(self) -> Estimate | None:
         """Return the best components that a monitor was shown, if there is one."""
@@ -197,28 +195,29 @@ class _Run:
         problem, search = self.space.problem, self._limits
         n_sweeps = min(ROUGH.max_sweeps, search.max_sweeps)
         limits = replace(ROUGH, max_sweeps=n_sweeps, watch=search.watch, budget=search.budget)
-        variance = LeastSquares(problem).noise_variance
-        if is_small(problem.tensor.shape) and variance > 0:  # noise would hide that minima differ
+        variance = objective_of(problem).noise_variance
+        if _is_quick(problem) and variance > 0:  # noise would hide that minima differ
             limits = replace(limits, gain=min(ROUGH.gain, BRIEF_STEP / variance))
         is_patient = not self._ends or lowest(self._ends).shows_model
         end, n_swaps = local_minimum(problem, start, limits, max_swaps, self._problem, is_patient=is_patient)
+        if end.problem is not problem:  # further ends are compared under the same loss
+            self.space = self._watch.space = replace(self.space, problem=end.problem)
         swaps = "1 component" if n_swaps == 1 else f"{n_swaps} components"
-        name = f"rough least squares, {swaps} swapped" if n_swaps else "rough least squares"
+        name = f"rough {end.minimized.steps_name}"
         flops = step_flops(problem.tensor, problem.rank) * end.outcome.n_sweeps
-        error = LeastSquares(problem).relative_error(end.outcome.components, end.objective)
-        self._log.add(name, end.outcome.n_sweeps, error, flops)
+        self._log.add(f"{name}, {swaps} swapped" if n_swaps else name, end.outcome.n_sweeps, end.relative_error, flops)
         return end
 
     def _finished(self) -> Estimate | None:
         """Return the finished fit if no further start is in question, else None."""
         if self._limits.is_stopped:
             return self._best()
-        if not is_small(self._problem.tensor.shape):  # else it is quick to search for the best fit to noise
+        if not _is_quick(self._problem):  # else it is quick to search for the best fit to noise
             surplus = self._without_surplus(self._ends[-1])
             if surplus is not None:
                 return surplus
         best = lowest(self._ends)
-        n_starts = self._search.max_starts if is_small(self._problem.tensor.shape) else 1  # they cost milliseconds
+        n_starts = self._search.max_starts if _is_quick(self._problem) else 1  # they cost milliseconds
         if not is_enough(self._ends, n_starts):
             return None
         estimate = self._finish(best)
@@ -240,8 +239,7 @@ class _Run:
         grown = regrown(end, self.space, whole)
         if grown is None:
             return None
-        error = LeastSquares(whole.problem).relative_error(grown.outcome.components, grown.objective)
-        self._log.add("surplus components added one at a time", grown.outcome.n_sweeps, error)
+        self._log.add("surplus components added one at a time", grown.outcome.n_sweeps, grown.relative_error)
         estimate = finish(self._problem, whole, grown, self._last_limits, self._log, 0)
         return estimate if estimate.converged and not self._is_cancelling(estimate) else None
 
@@ -253,7 +251,7 @@ class _Run:
         if self._unconverged is not None and self._distance(end) > (1 - NEGLIGIBLE) * self._unconverged[0]:
             return self._unconverged[1]._replace(stages=self._log.stages)
         estimate = finish(self._problem, self.space, end, self._last_limits, self._log, self._search.max_swaps)
-        if is_small(self._problem.tensor.shape) and self._is_cancelling(estimate):
+        if _is_quick(self._problem) and self._is_cancelling(estimate):
             return self._without_surplus(end) or estimate
         return estimate
 
@@ -271,9 +269,13 @@ class _Run:
         why = late if self._budget.is_late else ", out of budget" if self._budget.is_over else ""
         if len(self._ends) > 1 or why:
             name = f"best of {len(self._ends)} local minima, reached {times}{why}"
-            error = LeastSquares(self.space.problem).relative_error(best.outcome.components, best.objective)
-            self._log.add(name, 0, error, in_doubt=not is_enough(self._ends))
+            self._log.add(name, 0, best.relative_error, in_doubt=self._budget.is_late or not is_enough(self._ends))
         return self._finish(best)
+
+
+def _is_quick(problem: Problem) -> bool:
+    """Return whether a start costs milliseconds: least squares of a small tensor."""
+    return problem.loss is None and is_small(problem.tensor.shape)
 
 
 def _in_numbers_of(problem: Problem, components: FactoredTensor) -> FactoredTensor:
@@ -300,7 +302,8 @@ def local_minimum(
 
     If patient, the budget is extended once the model is seen to hold.
     """
-    end, n_swaps = revived(End(problem, minimize(problem, start, limits), whole), limits), 0
+    problem, outcome = minimize_with_estimates(problem, start, limits)
+    end, n_swaps = revived(End(problem, outcome, whole), limits), 0
     if limits.budget is not None:
         limits.budget.start()
     if max_swaps == 0 or limits.is_stopped or is_large(problem.tensor.shape):
@@ -348,7 +351,7 @@ def is_enough(ends: Sequence[End], n_starts: int = 1) -> bool:
     """
     best = lowest(ends)
     problem = best.problem
-    is_quick = is_small(problem.tensor.shape)
+    is_quick = _is_quick(problem)
     if best.is_exact or is_large(problem.tensor.shape):
         return True
     if problem.rank == 1 and not problem.required_features and not is_quick:

@@ -50,7 +50,7 @@ def leave_saddles(problem: Problem, outcome: Outcome, limits: Limits) -> Outcome
 def _downhill(problem: Problem, outcome: Outcome) -> FactoredTensor | None:
     """Return a point below a stationary one, along the direction of the most negative curvature."""
     objective = LeastSquares(problem, outcome.components)
-    if not objective.supports_steps:
+    if problem.loss is not None or not objective.supports_steps:
         return None
     state = evaluated(objective, objective.layout.pack(outcome.components, balanced=not problem.constraints))
     curvature, direction = lowest_curvature(objective.second_derivative(state.point, state.gradient))

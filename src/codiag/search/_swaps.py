@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from codiag._arrays import is_complex, to_host
-from codiag.least_squares import BRIEF, NEGLIGIBLE, SLOW, LeastSquares, Limits, minimize, unit_components
+from codiag.least_squares import BRIEF, NEGLIGIBLE, SLOW, Limits, minimize, objective_of, unit_components
 from codiag.problem import Budget, Problem, terms_seconds
 from codiag.search._end import End
 from codiag.search._worth import most_superfluous
@@ -63,7 +63,7 @@ def _swap(end: End, budget: Budget) -> End | None:
     problem, before = end.problem, end.outcome
     if (end.is_noise and not end.weak) or budget.spend(terms_seconds(problem)):
         return None
-    variance = LeastSquares(problem).noise_variance or SLOW
+    variance = objective_of(problem).noise_variance or SLOW
     goal = before.objective * (1 - max(min(variance, SLOW), NEGLIGIBLE))
     candidates = end.weak if end.is_noise else list(range(problem.rank))
     for term in end.terms:
@@ -82,5 +82,5 @@ def _swap(end: End, budget: Budget) -> End | None:
 
 def brief(problem: Problem) -> Limits:
     """Return limits for a trial, in which two steps in a row must gain a share of the objective."""
-    variance = LeastSquares(problem).noise_variance
+    variance = objective_of(problem).noise_variance
     return replace(BRIEF, gain=SLOW / variance if variance > 0 else 0.0)

@@ -36,12 +36,13 @@ from codiag.least_squares import (
     FIRST_DAMPING,
     ROUNDING,
     CurvatureLike,
-    LeastSquares,
+    Objective,
     Scaled,
     State,
     conjugate_gradients,
     curvature_of,
     inner_product,
+    objective_of,
     steps_for,
     unit_components,
 )
@@ -57,9 +58,9 @@ def objectives_without(problem: Problem, components: FactoredTensor, chosen: Seq
     is that of the complete tensor times the share of observed entries, which has the same expectation if they are
     missing at random: the prediction is checked by refitting.
     """
-    objective = LeastSquares(problem, components)
+    objective = objective_of(problem, components)
     state = steps_for(objective).evaluated(objective.layout.pack(components, balanced=not problem.constraints))
-    curvature = curvature_of(objective.layout, state.point)
+    curvature = Scaled(curvature_of(objective.layout, state.point), objective.mean_information(components))
     chosen = list(range(components.rank)) if chosen is None else list(chosen)
     predicted, unit = np.full(components.rank, np.inf), identity(components.rank, state.point)
     is_curved = any(rule is not None and rule.is_curved for rule in problem.constraints or ())
@@ -69,9 +70,7 @@ def objectives_without(problem: Problem, components: FactoredTensor, chosen: Seq
         batch = chosen[rows]
         alone = pick(unit, batch, 0)
         alone = alone[:, None, :] if stacked else alone
-        predicted[batch] = np.ravel(
-            to_host(_predicted(objective, Scaled(curvature, problem.data.mean_share), state, alone))
-        )
+        predicted[batch] = np.ravel(to_host(_predicted(objective, curvature, state, alone)))
     return predicted
 
 
@@ -88,8 +87,10 @@ def removal_bounds(problem: Problem, components: FactoredTensor) -> np.ndarray:
     unit = unit_components(components)
     shares = _sorted_shares([double(to_host(factor)) for factor in unit.factors])
     squares = squared_magnitudes(double(to_host(unit.weights)))
-    bounds = np.asarray(problem.data.mean_share / 2 * squares * shares[-1] * shares[-2])
-    if components.rank <= BRIEF.max_products or np.any(bounds) or is_complex(components.reference):
+    share = objective_of(problem).mean_information(components)
+    bounds = np.asarray(share / 2 * squares * shares[-1] * shares[-2])
+    is_quadratic = problem.loss is None and not is_complex(components.reference)
+    if components.rank <= BRIEF.max_products or np.any(bounds) or not is_quadratic:
         return bounds  # an eigenvalue takes as many products as steps for a few components do
     return least_rises(problem, components)
 
@@ -109,7 +110,7 @@ def _sorted_shares(factors: Sequence[np.ndarray]) -> np.ndarray:
     return np.sort(shares, axis=0)
 
 
-def _predicted(objective: LeastSquares, curvature: CurvatureLike, state: State, alone: Array) -> Array:
+def _predicted(objective: Objective, curvature: CurvatureLike, state: State, alone: Array) -> Array:
     """Return the objectives without some components, which rows of the identity select: (n, 1, k), or (1, k)."""
     order, others = objective.tensor.order, 1 - alone
     taken = state.point * alone / order

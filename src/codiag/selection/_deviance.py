@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
-from codiag._arrays import array_namespace, like, to_host
+from codiag._arrays import like, to_host
 from codiag._progress import tell
-from codiag.least_squares import Scoring
+from codiag.least_squares import GeneralizedObjective
 from codiag.methods import Auto, Method
-from codiag.problem import Estimate, Problem
+from codiag.problem import Budget, Estimate, Problem
 from codiag.result import Factorization, solve
-from codiag.search import Search, explore_scored
+from codiag.search import explore
 from codiag.selection._choice import RankChoice
 from codiag.selection._evidence import Evidence, ranks_tried
 from codiag.selection._scan import BRIEF, EFFORT, MAX_STARTS, SCAN, is_degenerate
+from codiag.starts import Extended, default_starts
 from codiag.tensors import DenseTensor, FactoredTensor, is_large
 
 FOLDS = 4
@@ -68,8 +69,11 @@ class Roughly(Method):
         return True  # the components of a lower rank have rows
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
-        search, limits = Search(None, MAX_STARTS, effort=EFFORT), BRIEF if self.is_over else SCAN
-        return explore_scored(search, problem, self.lower, rng, limits, is_over=self.is_over)
+        extended = () if self.lower is None else (Extended(components=self.lower),)
+        starts = extended if self.is_over else (*extended, *default_starts(problem))
+        limits = replace(BRIEF if self.is_over else SCAN, budget=Budget(EFFORT))
+        end = explore(problem, starts, rng, max_starts=MAX_STARTS, max_swaps=0, limits=limits)
+        return Estimate(end.outcome.components, (), False, loss=end.problem.loss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +119,7 @@ def choose_by_deviance(problem: Problem, ranks: Sequence[int], rng: np.random.Ge
     rank, reason = HeldOut({rank: np.concatenate(parts) for rank, parts in held.items()}).best()
     tell("rank %d, to the end", rank, is_place=True)
     fits_of = series[0].fits | {rank: solve(problem.with_rank(rank), Auto(), int(rng.integers(2**31)))}
-    null = 2 * Scoring(stated).null_value
+    null = 2 * GeneralizedObjective(stated).null_value
     reason = f"{reason} {ranks_tried(list(held))}"
     return RankChoice(rank, reason, fits_of, tuple(_evidence(fits_of[rank], held[rank], null) for rank in held))
 
@@ -136,12 +140,10 @@ def _folds(known: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def _values(fit: Factorization, values: np.ndarray, hidden: np.ndarray) -> np.ndarray:
     """Return half the deviances of entries that a fit has not seen."""
     loss, model = fit.loss, to_host(fit.tensor.to_dense()).astype(np.float64)[hidden]
-    if loss is None:
-        raise ValueError("fit must have a loss other than least squares")
+    assert loss is not None
     if loss.needs_nonnegative:
         model = np.maximum(model, LEAST_MODEL * float(np.mean(model)))
-    found = loss.value(values[hidden], model)
-    return np.asarray(array_namespace(found).asarray(found))
+    return np.asarray(loss.value(values[hidden], model))
 
 
 def _evidence(fit: Factorization, parts: Sequence[np.ndarray], null: float) -> Evidence:

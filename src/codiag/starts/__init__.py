@@ -26,4 +26,5 @@ from codiag.starts._span_powers import (
     powers_in_span,
     settled,
 )
+from codiag.starts._stabilized import Stabilized
 from codiag.starts._start import Start

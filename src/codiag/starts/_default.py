@@ -14,6 +14,7 @@ from codiag.starts._grown import Grown
 from codiag.starts._random import Random
 from codiag.starts._screened import Screened
 from codiag.starts._slices import assign_roles
+from codiag.starts._stabilized import Stabilized
 from codiag.starts._start import Start
 from codiag.tensors import is_large
 
@@ -25,6 +26,8 @@ def default_starts(problem: Problem) -> Sequence[Start]:
     observed: filled with a constant, they add noise of a share (1 - p) / p of the energy, where p is the share of
     observed entries.
     """
+    if problem.loss is not None:
+        return (Stabilized(starts_of=default_starts),)
     if not problem.required_features:
         return (Filled(), Screened(), Random()) if is_small(problem.tensor.shape) else (Diagonal(), Random())
     if any(constraint is not None and constraint.is_fixed for constraint in problem.constraints or ()):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codiag.least_squares import BRIEF, LeastSquares, Limits, distinct_terms, minimize
+from codiag.least_squares import BRIEF, LeastSquares, Limits, distinct_terms, minimize, objective_of
 from codiag.problem import Log, Problem
 from codiag.starts._start import Start
 from codiag.tensors import FactoredTensor, Tensor
@@ -37,9 +37,9 @@ class Extended(Start):
     components: FactoredTensor
 
     def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
-        extended, objective = self.components, LeastSquares(problem)
+        extended, objective = self.components, objective_of(problem)
         while extended.rank < problem.rank:
-            extended = extended.joined(distinct_terms(objective.residual(extended), 1, problem.constraints)[0])
+            extended = extended.joined(objective.terms(extended, 1)[0])
         yield extended
 
 

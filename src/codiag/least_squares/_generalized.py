@@ -10,17 +10,19 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 
-from codiag._arrays import Array, array_namespace, double
+from codiag._arrays import Array, array_namespace, double, to_host
 from codiag.least_squares._components import product_without
 from codiag.least_squares._curvature import CurvatureLike, ObservedCurvature
-from codiag.least_squares._objective import LeastSquares, with_equal_scaling
-from codiag.least_squares._tolerances import NEGLIGIBLE
+from codiag.least_squares._least_squares import LeastSquares
+from codiag.least_squares._objective import Objective, Terms, with_equal_scaling
+from codiag.least_squares._rank_one import N_TERMS, distinct_terms
+from codiag.least_squares._tolerances import NEGLIGIBLE, TINY
 from codiag.losses import Loss
-from codiag.problem import Problem
+from codiag.problem import Problem, interior
 from codiag.tensors import FactoredTensor, Tensor
 
 
-class Scoring(LeastSquares):
+class GeneralizedObjective(Objective):
     r"""Half the deviance of components, :math:`\sum_j o_j\, \ell(x_j, \eta_j)`, with ridges, for a problem with a loss.
 
     Zeros that a sparse tensor does not list have a loss of :math:`s \eta`, whose sum over all entries is a product of
@@ -35,24 +37,20 @@ class Scoring(LeastSquares):
         self.loss: Loss = problem.loss
         self.cells = problem.cells
         self._slope = (self.loss.slope_at_zero or 0.0) if self.cells.has_zeros else 0.0
+        self.steps_name = "multiplicative steps" if self.is_multiplicative else "Fisher scoring"
 
     @property
     def noise_variance(self) -> float:
         """Unit of the loss per unit objective: one where the loss states variances, relative to that of the mean."""
         if self.loss.states_variance and self.null_value > 0:
             return 1 / self.null_value
-        return super().noise_variance
+        return LeastSquares(self.problem).noise_variance
 
     @property
     def is_multiplicative(self) -> bool:
         """Whether multiplicative steps apply: zeros are not listed, and each mode has its non-negative factor."""
         is_apart = self.layout.signs is None and not self.layout.shared
         return self.cells.has_zeros and is_apart and not self.all_fixed and not self.has_ridges
-
-    @property
-    def steps_name(self) -> str:
-        """What steps are called in the log."""
-        return "multiplicative steps" if self.is_multiplicative else "Fisher scoring"
 
     @cached_property
     def squared_norm(self) -> float:
@@ -82,12 +80,9 @@ class Scoring(LeastSquares):
     def distance(self, components: FactoredTensor) -> float:
         """Return the deviance of components."""
         factors = _scaled_factors(components)
-        return 2 * self._value(factors, self.cells.model(factors))
-
-    def relative_error(self, components: FactoredTensor, value: float | None = None) -> float:
-        """Return the root of the share of the deviance that components leave, relative to the mean alone."""
-        distance = self.distance(components) if value is None or self.has_ridges else 2 * value
-        return math.sqrt(distance / self.squared_norm) if self.squared_norm > 0 else 0.0
+        value = self.cells.total(self._terms(self.cells.values, self.cells.model(factors))[0])
+        value += self._slope * self._background(factors) if self._slope else 0.0
+        return 2 * value if value == value else math.inf
 
     def residual(self, components: FactoredTensor) -> Tensor:
         r"""Return standardized residuals, :math:`-\ell' / \sqrt w` with the information w, times roots of weights.
@@ -126,13 +121,37 @@ class Scoring(LeastSquares):
         residual = self.standardized(components)
         return math.sqrt(float(array_namespace(residual).sum(residual**4)))
 
-    def squared_residual(self, components: FactoredTensor) -> float:
+    def squared_residual(self, components: FactoredTensor, value: float | None = None) -> float:
         """Return the sum of squares of standardized residuals; of a zero that is not listed, the square is its mean."""
         squares = self.residual(components)
         if not self.cells.has_zeros:
             return squares.squared_norm()
         factors = _scaled_factors(components)
         return squares.squared_norm() + self._background(factors) - self.cells.total(self.cells.model(factors))
+
+    def terms(self, components: FactoredTensor, n: int = N_TERMS, residual: Tensor | None = None) -> Terms:
+        r"""Return the rank-one terms along which a loss falls fastest, as long as a step of Fisher scoring.
+
+        Along a unit term z, that has the length :math:`-\sum_j \ell'_j z_j / \sum_j w_j z_j^2`.
+        """
+        if self.cells.has_zeros:  # the score of entries that are not listed would have to be formed
+            return []
+        model, found = self.model(components), []
+        weights = self.cells.times_weights(self._information(model))
+        score = self.cells.tensor_of(-self.cells.times_weights(self.loss.derivative(self.cells.values, model)))
+        for term in distinct_terms(score, n, self.problem.constraints):
+            information = weights * self.cells.model(term.factors) ** 2
+            length = term.weights / (float(array_namespace(information).sum(information)) + TINY)
+            found.append(interior(term.changed(lambda factor, _: factor, length), self.problem.constraints))
+        return found
+
+    def estimated(self, components: FactoredTensor) -> Problem:
+        values, model = (to_host(part) for part in (self.cells.values, self.model(components)))
+        if self.cells.weights is not None:
+            known = to_host(self.cells.weights) > 0
+            values, model = values[known], model[known]
+        n_spare = max(self.problem.n_observed - self.problem.n_parameters, 1)
+        return self.problem.with_loss(self.loss.estimated(values.ravel(), model.ravel(), n_spare))
 
     def linearized(self, components: FactoredTensor) -> Problem:
         r"""Return the weighted least squares that a step of Fisher scoring from components solves.
@@ -171,16 +190,6 @@ class Scoring(LeastSquares):
         ratios = [array_namespace(slope).where(slope < 0, -slope, 0 * slope) / self._slope for slope in slopes]
         return value if math.isfinite(value) else math.inf, ratios
 
-    def gradient(self, point: Array) -> Array:
-        return self.value_and_gradient(point)[1]
-
-    def _value(self, factors: Sequence[Array], model: Array) -> float:
-        """Return half the deviance, given the model at the listed entries."""
-        value = self.cells.total(self.loss.value(self.cells.values, model) - self._slope * model)
-        if self._slope:
-            value += self._slope * self._background(factors)
-        return value if value == value else math.inf
-
     def _background(self, factors: Sequence[Array]) -> float:
         """Return the sum of the model over all entries of the tensor."""
         xp = array_namespace(factors[0])
@@ -192,9 +201,11 @@ class Scoring(LeastSquares):
         weights = self.cells.times_weights(self.loss.curvature(self.cells.values, model))
         return ObservedCurvature(self.layout, point, self.cells.weighted(weights))
 
-    @property
-    def expected_share(self) -> None:
-        """None: weights of entries change from step to step."""
+    def mean_information(self, components: FactoredTensor) -> float:
+        """Return the information of entries, weighted by the squares of the model: where it vanishes, none counts."""
+        model = self.model(components)
+        total = float(array_namespace(model).sum(model**2))
+        return self.cells.total(self._information(model) * model**2) / total if total > 0 else 0.0
 
 
 def _scaled_factors(components: FactoredTensor) -> list[Array]:
@@ -210,6 +221,6 @@ def _products(factors: Sequence[Array]) -> list[Array]:
     return [product_without(sums, [mode]) for mode in range(len(sums))]
 
 
-def objective_of(problem: Problem, start: FactoredTensor | None = None) -> LeastSquares:
+def objective_of(problem: Problem, start: FactoredTensor | None = None) -> Objective:
     """Return the objective of a problem: half the squared distance, or half the deviance of its loss."""
-    return LeastSquares(problem, start) if problem.loss is None else Scoring(problem, start)
+    return LeastSquares(problem, start) if problem.loss is None else GeneralizedObjective(problem, start)

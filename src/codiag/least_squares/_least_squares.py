@@ -1,0 +1,247 @@
+"""The objective of least squares, for every problem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from codiag._arrays import Array, array_namespace, conjugate, double, epsilon, moved, real_part
+from codiag.constraints import solve_rows
+from codiag.least_squares._components import hadamard_gram, product_without, solve_semidefinite, unit_columns
+from codiag.least_squares._curvature import CurvatureLike, ObservedCurvature, SecondDerivative, curvature_of
+from codiag.least_squares._objective import Objective, Terms, with_equal_scaling
+from codiag.least_squares._rank_one import N_TERMS, distinct_terms
+from codiag.least_squares._tolerances import PER_UNKNOWN, ROUNDING, TOLERANCE
+from codiag.problem import Problem
+from codiag.tensors import DenseTensor, FactoredTensor, Products, SquaredDistance, Tensor
+from codiag.tensors.entries import Entries
+
+
+class LeastSquares(Objective):
+    r"""Half the squared distance of components from the tensor of a problem.
+
+    .. math:: f = \tfrac12 \sum_j o_j \left(T - \sum_i w_i a_i \otimes b_i \otimes \dots\right)_j^2
+        + \tfrac12 \sum_m \lambda_m \|A_m\|^2
+
+    over the observed entries j, with weights :math:`o_j` (one by default) and ridge strengths :math:`\lambda_m`. A
+    point is one array of all unknowns; ``layout`` says where in it the factors are.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be solved.
+    start : FactoredTensor, optional
+        The start of the minimization: at even orders, components of a symmetric tensor keep its signs.
+    entries : Entries, optional
+        Replaces the observed entries, such as by a part of them; by default those of the problem.
+    sample : Entries, optional
+        Replaces them in the Gauss-Newton matrix alone.
+
+    See Also
+    --------
+    minimize : Goes from a start to a minimum.
+    codiag.Problem : What is asked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> from codiag.extending import LeastSquares
+    >>> from codiag.tensors import FactoredTensor
+    >>> objective = LeastSquares(codiag.Problem(np.ones((3, 4, 5)), 1))
+    >>> half = FactoredTensor(np.array([0.5]), [np.ones((size, 1)) for size in (3, 4, 5)])
+    >>> round(objective.relative_error(half), 6)
+    0.5
+    """
+
+    is_quadratic = True
+    steps_name = "least squares"
+
+    def __init__(
+        self,
+        problem: Problem,
+        start: FactoredTensor | None = None,
+        *,
+        entries: Entries | None = None,
+        sample: Entries | None = None,
+    ) -> None:
+        super().__init__(problem, start)
+        self.entries = problem.entries if entries is None else entries
+        self._sample, self._is_part = sample, entries is not None
+        self.curvature_error = 0.0 if sample is None else PER_UNKNOWN**-0.5
+
+    @property
+    def noise_variance(self) -> float:
+        """Noise variance per unit objective, 2 / (n - p) for n entries and p parameters; 0 if n - p <= 1."""
+        n_entries = self.problem.n_independent
+        if self._is_part and self.entries is not None:
+            n_entries = self.entries.n_independent(self.problem.groups)
+        spare = n_entries - self.problem.n_parameters
+        return 2 / spare if spare > 1 else 0.0
+
+    @cached_property
+    def squared_norm(self) -> float:
+        """Weighted sum of squares of the observed entries."""
+        return self.entries.squared_norm() if self._is_part and self.entries else self.problem.data.squared_norm
+
+    def distance(self, components: FactoredTensor) -> float:
+        """Return the squared distance of components over the observed entries."""
+        if self.entries is not None:
+            return self.entries.distance(components)
+        return self.tensor.squared_distance(components.weights, components.factors)
+
+    def products(self, point: Array) -> Products:
+        """Return the products of the tensor with factors that the gradient at a point needs."""
+        layout, reference = self.layout, self.tensor.reference
+        factors = layout.factors(point) if layout.signs is not None else layout.expanded(point)
+        # The tensor may be in single precision.
+        factors = [moved(conjugate(factor), reference) for factor in factors]
+        return Products(factors) if layout.signs is None else Products(factors * self.tensor.order, [0])
+
+    def gradient_from(self, point: Array, products: Sequence[Array]) -> Array:
+        """Return the gradient of the objective from the products of the tensor at the point."""
+        gradient = self._gradient(point, [moved(product, point) for product in products])
+        return gradient if self._strengths is None else gradient + self._strengths * point
+
+    def distance_from(self, point: Array, products: Sequence[Array]) -> float:
+        """Return the squared distance from the products of the tensor at the point, to rounding of the squared norm."""
+        model = self.layout.components(point)
+        terms = real_part(double(moved(products[0], point) * conjugate(model.factors[0] * model.weights)))
+        return max(self.squared_norm - 2 * float(array_namespace(terms).sum(terms)) + model.squared_norm(), 0.0)
+
+    def is_far(self, squared_distance: float) -> bool:
+        """Return whether so large a squared distance is known to the tolerance without subtracting entries exactly.
+
+        In double precision a difference of squared norms gives it. In single precision entries are subtracted, but
+        rounded, if the squares of their rounding errors are below the tolerance.
+        """
+        if self._is_double:
+            return TOLERANCE * squared_distance > ROUNDING * self.squared_norm
+        return TOLERANCE * squared_distance > epsilon(self.tensor.reference) ** 2 * self.squared_norm
+
+    @cached_property
+    def _is_double(self) -> bool:
+        return epsilon(self.tensor.reference) < ROUNDING
+
+    def value_and_gradient(self, point: Array, *, far: bool = False) -> tuple[float, Array]:
+        """Return the objective and its gradient, in one pass over the tensor or over its observed entries.
+
+        With `far`, entries are not subtracted exactly: see `is_far`.
+        """
+        layout = self.layout
+        if self.entries is None and far and self._is_double:
+            products = self.tensor.read(self.products(point))[0]
+            return self.distance_from(point, products) / 2 + self._ridge(point), self.gradient_from(point, products)
+        if self.entries is None:
+            model, products = layout.components(point), self.products(point)
+            factors = products.factors if far and layout.signs is None else model.factors  # rounded, and there already
+            products, distance = self.tensor.read(products, SquaredDistance(model.weights, factors, far))
+            return distance / 2 + self._ridge(point), self.gradient_from(point, products)
+        distance, gradients = self.entries.distance_and_slopes(layout.expanded(point))
+        if layout.signs is None:
+            gradients = with_equal_scaling(layout.expanded(point), gradients)
+        gradient = layout.folded(gradients)
+        if self._strengths is not None:
+            gradient = gradient + self._strengths * point
+        return distance / 2 + self._ridge(point), gradient
+
+    def _gradient(self, point: Array, products: Sequence[Array]) -> Array:
+        xp = array_namespace(point)
+        layout, order = self.layout, self.tensor.order
+        if layout.signs is None:
+            factors = layout.expanded(point)
+            grams = [factor.T @ conjugate(factor) for factor in factors]
+            pairs = zip(factors, products, strict=True)
+            parts = [factor @ product_without(grams, [m]) - product for m, (factor, product) in enumerate(pairs)]
+            return layout.folded(with_equal_scaling(factors, parts))
+        gram = (xp.matrix_transpose(point) @ conjugate(point)) ** (order - 1)
+        return order * layout.signs * ((point * layout.signs) @ gram - products[0])
+
+    def curvature(self, point: Array) -> CurvatureLike:
+        """Return the Gauss-Newton matrix at a point, without ridges and constraints."""
+        if self.entries is not None:
+            return ObservedCurvature(self.layout, point, self._sample or self.entries)
+        return curvature_of(self.layout, point)
+
+    def mean_information(self, components: FactoredTensor) -> float:
+        return self.problem.data.mean_share
+
+    @cached_property
+    def expected_share(self) -> float | None:
+        """Mean weight of all entries, missing ones included, if steps may rely on it; None otherwise.
+
+        Such a share of the matrix of the complete tensor is the expectation of the Gauss-Newton matrix if entries are
+        missing at random. If they are p unknowns and n entries, of which a share q is missing, the two differ by about
+        2 sqrt(p q / n), the edge of the Marchenko-Pastur law, which must be at most a fifth. Wherever entries are
+        missing, a share of at least half of the largest weight is not less than half of the matrix in any direction, so
+        that steps do not overshoot the minimum of the model by more than the distance to it.
+        """
+        if self.entries is None or self._is_part or self._sample is not None or self.tensor.is_partial:
+            return None
+        share = self.problem.data.mean_share
+        missing = 1 - share / self.entries.largest_weight()
+        n_needed = PER_UNKNOWN * self.problem.n_parameters * missing
+        return (
+            share if missing <= 0.5 and n_needed <= self.problem.numbers_per_entry * self.problem.n_observed else None
+        )
+
+    def residual(self, components: FactoredTensor) -> Tensor:
+        """Return the tensor minus components, times the weights of entries; zero at missing entries."""
+        if self.entries is not None:
+            return self.entries.residual(components)
+        entries = self.tensor.to_dense()
+        there = components.changed(lambda factor, _: moved(factor, entries), moved(components.weights, entries))
+        return DenseTensor.of(entries - there.to_dense(), symmetric=self.tensor.symmetric)
+
+    def second_derivative(self, point: Array, gradient: Array) -> CurvatureLike:
+        """Return the second derivative, with ridges, on the unknowns that constraints leave free."""
+        residual = self.residual(self.layout.components(point))
+        return self.restricted(SecondDerivative(self.step_curvature(point), residual), gradient)
+
+    def squared_residual(self, components: FactoredTensor, value: float | None = None) -> float:
+        return self.distance(components) if value is None else 2 * value
+
+    def terms(self, components: FactoredTensor, n: int = N_TERMS, residual: Tensor | None = None) -> Terms:
+        residual = self.residual(components) if residual is None else residual
+        return distinct_terms(residual, n, self.problem.constraints)
+
+    def linearized(self, components: FactoredTensor) -> Problem:
+        return self.problem
+
+    def solve_mode(self, factors: Sequence[Array], mode: int) -> Array:
+        """Return the best factor of one mode for given factors of the others, under its constraint."""
+        xp = array_namespace(factors[0])
+        constraint = self._constraints[mode]
+        gram, product = self._equations(factors, mode)
+        if constraint is not None:
+            return constraint.solve(gram, product, factors[mode])
+        if gram.ndim == 3:
+            return solve_rows(gram, product)
+        return xp.matrix_transpose(solve_semidefinite(gram, xp.matrix_transpose(product)))
+
+    def solve_weights(self, factors: Sequence[Array]) -> Array:
+        """Return the best weights for given factors."""
+        xp = array_namespace(factors[0])
+        gram, product = self._equations(factors, 0)
+        others = conjugate(factors[0])
+        outer = others[:, :, None] * factors[0][:, None, :]
+        return solve_semidefinite(xp.sum(outer * gram, axis=0), xp.sum(others * product, axis=0))
+
+    def _equations(self, factors: Sequence[Array], mode: int) -> tuple[Array, Array]:
+        """Return the normal equations of the factor of a mode: one Gram matrix for all rows, or one for each."""
+        if self.entries is None:
+            there = [moved(conjugate(factor), self.tensor.reference) for factor in factors]
+            return hadamard_gram(factors, [mode]), moved(self.tensor.mttkrp(there, mode), factors[0])
+        return self.entries.row_grams(factors, mode), self.entries.row_products(factors, mode)
+
+    def sweep(self, factors: Sequence[Array], *, unit: bool) -> FactoredTensor:
+        """Solve for each mode in turn; with `unit`, columns get unit length and those of the last mode are weights."""
+        solved = list(factors)
+        weights = array_namespace(solved[0]).ones_like(solved[0][0, :])
+        for mode in range(self.tensor.order):
+            solved[mode] = self.solve_mode(solved, mode)
+            if unit:
+                solved[mode], weights = unit_columns(solved[mode])
+        if self.all_fixed:
+            weights = self.solve_weights(solved)
+        return FactoredTensor(weights, solved, symmetric=False)
