@@ -16,7 +16,7 @@ from codiag._checks import as_rank, as_real_array
 from codiag.constraints import Constraint, Constraints, ConstraintsLike, as_constraints, check_constraints
 from codiag.labels import Labels, read_labelled
 from codiag.losses import Loss, as_loss
-from codiag.problem._loss import check_complex, check_loss, implied_constraints, warn_of_unlisted_counts
+from codiag.problem._loss import check_complex, check_loss, implied_constraints
 from codiag.problem._observed import ObservedTensor, after_first_look, without_missing
 from codiag.problem._symmetry import (
     Symmetry,
@@ -171,7 +171,6 @@ class Problem:
         self.__dict__.update(checked_fields)
         check_complex(scatter, self.data, self.constraints)
         check_loss(scatter, self.data, self.constraints)
-        warn_of_unlisted_counts(scatter, tensor, raw, stacklevel=4)
         self.__dict__["rank"] = 0 if rank is None else self._checked_rank(rank)
 
     def _with(self, **changes: Any) -> Problem:
