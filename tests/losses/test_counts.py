@@ -198,7 +198,7 @@ def test_what_a_component_of_sparse_counts_is_worth_is_its_deviance(seed):
     assert "multiplies" not in str(fit.diagnose())  # errors of an entry of typical variance: there is none
     assert higher.diagnose().superfluous
     assert "try rank 2" in str(higher.diagnose())
-    assert math.isnan(deviance_without(fit.without_data(), 0))
+    assert math.isnan(deviance_without(fit.drop_data(), 0))
 
 
 def test_counts_that_a_table_does_not_list_are_asked_about():

@@ -64,7 +64,7 @@ def test_what_cannot_be_resampled_is_refused(tmp_path):
     with pytest.raises(ValueError, match="mode must be an integer from 0 to 2"):
         fit.bootstrap(mode=3)
     with pytest.raises(ValueError, match="fit must have its tensor to be refitted"):
-        fit.without_data().jackknife()
+        fit.drop_data().jackknife()
     stack = np.einsum("ir,jr,kr->ijk", *[np.random.default_rng(0).random((size, 2)) for size in (5, 5, 6)])
     partly = codiag.factorize(stack + stack.transpose(1, 0, 2), 2, symmetric=(0, 1), seed=0)
     with pytest.raises(ValueError, match="mode 0 shares its factor"):
@@ -97,7 +97,7 @@ def test_resamples_are_shown_as_standard_errors_of_components(kind):
 def test_no_result_is_shown_as_all_of_its_numbers():
     _, fit = fitted()
     matching = codiag.match_components(fit, fit)
-    for result in (fit.bootstrap(n=3, seed=0), fit.intervals(), fit.scatter, fit.sensitivity, matching, fit.diagnose()):
+    for result in (fit.bootstrap(n=3, seed=0), fit.intervals(), fit._scatter, fit._sensitivity, matching, fit.diagnose()):
         assert "array(" not in repr(result)
         assert len(repr(result)) < 500
 
