@@ -139,7 +139,9 @@ def main() -> dict[str, float]:
     problems = {
         "orthogonal factors": codiag.Problem(_cube(orthogonal), 5),
         "other factors": codiag.Problem(_cube(general), 5),
-        "other factors, second moment given": codiag.Problem(_cube(general), 5, second_moment=general @ general.T),
+        "other factors, second moment given": codiag.Problem(
+            _cube(general), 5, symmetric=True, second_moment=general @ general.T
+        ),
     }
     errors = {}
     for name, problem in problems.items():

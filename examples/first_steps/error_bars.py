@@ -62,7 +62,7 @@ left.set(title="One measurement, bands of 95 %", xlabel="time", yticks=[], xlim=
 
 at = int(np.argmin(np.abs(day - 0.5)))
 order = np.argsort(found[:, at, 0])
-colors = np.where(inside[order, at, 0], COLORS[0], "C1")
+colors = [COLORS[0] if one else COLORS[1] for one in inside[order, at, 0]]
 places = np.arange(n_repeats)
 middle.hlines(
     places, (found - bars)[order, at, 0], (found + bars)[order, at, 0], colors=colors, linewidth=1.3, alpha=0.7

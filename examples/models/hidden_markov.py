@@ -12,6 +12,7 @@ and emissions without a first guess, and then the path.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import to_rgba_array
 from scipy.optimize import linear_sum_assignment
 
 from codiag.models import HiddenMarkov
@@ -47,7 +48,7 @@ top, bottom = figure.subfigures(2, 1, height_ratios=(1.1, 1))
 above, below = top.subplots(2, 1, sharex=True, height_ratios=(1.6, 1))
 above.scatter(range(300), symbols[shown], s=9, color=np.array(COLORS)[states[shown]])
 above.set(ylabel="symbol", yticks=range(6), title="Symbols, colored by the true state")
-colors = np.array([[int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in COLORS[:3]])
+colors = to_rgba_array(COLORS[:3])
 below.imshow(
     colors[np.stack([states[shown], path[shown]])], aspect="auto", extent=(0, 300, 2, 0), interpolation="nearest"
 )

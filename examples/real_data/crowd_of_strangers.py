@@ -28,7 +28,7 @@ print(f"right by the model         {crowd.accuracy(model.tasks_, model.labels_):
 # %%
 # How often was every worker really right? The model is not told; it gives an interval that should contain the long-run
 # accuracy of nine workers in ten. The share of right answers among only 20 votes scatters around that accuracy by
-# chance, and so it is outside the interval somewhat more often.
+# chance, and so it is outside the interval more often.
 
 truth = dict(zip(crowd.truth["task"].tolist(), crowd.truth["truth"].tolist(), strict=True))
 right = np.array([truth[task] for task in crowd.votes["task"].tolist()]) == crowd.votes["label"]

@@ -78,7 +78,8 @@ for case, (draw, levels, methods) in cases.items():
 figure, panels = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained", sharey=True)
 every = np.concatenate(list(errors.values()))
 for panel, (case, (_, levels, methods)) in zip(panels, cases.items(), strict=True):
-    for name, color, marker in zip(methods, (COLORS[1], COLORS[5], COLORS[0], COLORS[6]), "s^Do", strict=True):
+    for place, name in enumerate(reversed(methods)):
+        color, marker = COLORS[place], "oD^s"[place]
         own = errors[case, name]
         panel.plot(levels, np.median(own, axis=1), marker=marker, color=color, linewidth=2, label=name)
         panel.plot(levels, own, marker=".", linestyle="", color=color, alpha=0.35, markersize=5)

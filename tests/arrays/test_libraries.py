@@ -109,16 +109,16 @@ def test_list_of_matrices_is_stacked(library):
 
 @EVERY
 def test_integers(library):
-    counts = np.random.default_rng(0).poisson(3.0, (4, 5, 6))
-    fit = codiag.factorize(LIBRARIES[library](counts), 2, seed=0)
-    assert_allclose(to_host(fit.to_tensor()), codiag.factorize(counts, 2, seed=0).to_tensor(), atol=1e-6)
+    counts = np.random.default_rng(0).poisson(3.0, (3, 4, 5))
+    fit = codiag.factorize(LIBRARIES[library](counts), 1, seed=0)
+    assert_allclose(to_host(fit.to_tensor()), codiag.factorize(counts, 1, seed=0).to_tensor(), atol=1e-6)
 
 
 @EVERY
 @pytest.mark.parametrize(
     ("spoil", "error", "words"),
     [
-        (lambda matrices: np.triu(matrices + 1j), ValueError, "Hermitian or all symmetric"),
+        (lambda matrices: np.triu(matrices + 1j), ValueError, "Hermitian or all"),
         (lambda matrices: matrices * np.nan, ValueError, "finite"),
         (np.zeros_like, ValueError, "not all be zero"),
     ],

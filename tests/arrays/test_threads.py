@@ -25,7 +25,6 @@ SOURCE = Path(codiag.__file__).parent
 WARNING = {  # the public functions: here, and nowhere below them, something is said
     "_factorize.py",
     "_factorize_each.py",
-    "cli/factorization.py",
     "diagonalize/_joint_diagonalize.py",
     "drop_in/ajd/__init__.py",
     "drop_in/_tensorly.py",
@@ -56,11 +55,10 @@ def test_warnings_are_raised_in_public_functions_only():
     assert calling("warn") == WARNING
 
 
-def test_warnings_are_caught_nowhere():
+def test_warnings_are_not_caught_in_the_library():
     """Filters belong to the whole process: changing them for a while is seen by other threads, and may stay."""
-    assert calling("catch_warnings") == set()
-    assert calling("filterwarnings") == calling("resetwarnings") == set()
-    assert calling("simplefilter") == set()
+    for name in ("catch_warnings", "filterwarnings", "resetwarnings", "simplefilter"):
+        assert calling(name) <= {"cli/demo.py"}  # a program of its own
 
 
 def work():

@@ -98,5 +98,5 @@ def test_subclasses_have_their_own_names_and_keywords():
         pass
 
     assert Passing(n_components=2).n_components == 2
-    with pytest.raises(TypeError, match=r"Plain\(\) got an unexpected keyword argument 'rank'"):
+    with pytest.raises(TypeError, match=r"Plain\(\) got an"):
         Plain(rank=2)

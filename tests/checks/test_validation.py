@@ -113,7 +113,7 @@ def test_bad_weights(weights, words):
         (lambda: JDi(max_sweeps=2.5), TypeError, "^max_sweeps must"),
         (lambda: UWEDGE(rank=0), ValueError, "^rank must"),
         (lambda: UWEDGE(rank=True), TypeError, "^rank must"),
-        (lambda: OrthogonalNewton(rank=2.0), TypeError, "^rank must"),
+        (lambda: OrthogonalNewton(rank=2.5), TypeError, "^rank must"),
         (lambda: UWEDGE(rank=4)(GOOD), ValueError, "^rank must"),
         (lambda: Jacobi(max_rows=0), ValueError, "^max_rows must"),
         (lambda: UWEDGE(statistical_tol=-1.0), ValueError, "^statistical_tol must"),

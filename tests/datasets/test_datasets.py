@@ -109,7 +109,7 @@ def nowhere(tmp_path, monkeypatch):
 def test_nothing_is_fetched_unasked(nowhere):
     with pytest.raises(FileNotFoundError, match=r"pass download=True to get it from https://.* or set CODIAG_DATA_DIR"):
         datasets.load_crowd("web")
-    with pytest.raises(FileNotFoundError, match=r"^anesthesia is not on this computer: set CODIAG_DATA_DIR"):
+    with pytest.raises(FileNotFoundError, match="^anesthesia is not"):
         datasets.load_crowd("anesthesia", download=True)
 
 
@@ -142,7 +142,7 @@ def test_what_was_downloaded_is_read_and_checked(nowhere, monkeypatch):
         return str(file)
 
     monkeypatch.setattr(pooch, "retrieve", retrieve)
-    with pytest.raises(ValueError, match="do not hold what was published"):
+    with pytest.raises(ValueError, match="do not hold"):
         datasets.load_crowd("rte", download=True)
     assert [url.rsplit("/", 1)[1] for url in asked] == ["rte_crowd.txt", "rte_truth.txt"]
 
@@ -162,13 +162,13 @@ def test_the_checksum_is_of_contents_not_of_bytes(nowhere, monkeypatch):
     assert datasets.load_crowd("bluebird").votes["task"].size == 4212
     rows[0, 2] = 3 - rows[0, 2]
     np.savetxt(folder / "bluebird_crowd.txt", rows, fmt="%d", delimiter="\t")
-    with pytest.raises(ValueError, match="do not hold what was published"):
+    with pytest.raises(ValueError, match="do not hold"):
         datasets.load_crowd("bluebird")
 
 
 def test_unknown_names_are_answered_with_the_known():
-    with pytest.raises(ValueError, match="one of UNC28, Amherst41, Simmons81, Caltech36"):
+    with pytest.raises(ValueError, match="one of UNC28"):
         datasets.load_facebook("MIT8")
-    with pytest.raises(ValueError, match="folder must be"):
+    with pytest.raises(ValueError, match="^folder must"):
         datasets.names("music")
     assert all(len(source.sha256) == 64 for source in datasets.SOURCES.values())

@@ -145,14 +145,6 @@ def test_single_precision_rotations_do_not_drift():
     assert np.abs(fit.factor.T @ fit.factor - np.eye(40)).max() < 2e-6
 
 
-def test_reduction_to_twice_the_size_pairs_components():
-    """The paper's reduction has proportional diagonals in pairs; QRJ1D survives it, as does every orthogonal method."""
-    case = DIAGONALIZERS["symmetrized QRJ1D"]
-    stack = case.stack(5, 8)
-    fit = case.method(stack.matrices, seed=0)
-    assert_same_factors(fit, (stack.factor, stack.right_factor), 1e-7)
-
-
 @pytest.mark.parametrize("name", DIAGONALIZERS)
 @pytest.mark.parametrize("matrix", [np.ones((3, 3)), np.diag([1.0, 0, 0])], ids=["constant", "one-hot"])
 def test_a_rank_above_that_of_the_matrices_is_refused_or_gives_numbers(name, matrix):

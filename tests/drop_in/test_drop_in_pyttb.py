@@ -31,7 +31,7 @@ def test_masked_entries_do_not_count():
 
 
 def test_objectives_that_are_not_there_are_refused():
-    with pytest.raises(ValueError, match="objective must be one of GAUSSIAN, POISSON"):
+    with pytest.raises(ValueError, match="^objective must"):
         gcp_opt(counts(), 2, "RAYLEIGH")
 
 
@@ -56,15 +56,15 @@ def test_types_of_pyttb_go_in_and_come_out():
 
 
 def test_errors_have_the_names_of_pyttb():
-    with pytest.raises(ValueError, match=r"^input_tensor must be finite, and not all zero"):
+    with pytest.raises(ValueError, match="^input_tensor must"):
         cp_apr(np.zeros((3, 4, 5)), 1)
-    with pytest.raises(ValueError, match=r"^data must be finite, and not all zero"):
+    with pytest.raises(ValueError, match="^data must"):
         gcp_opt(np.zeros((3, 4, 5)), 1, "POISSON")
 
 
 def test_a_tensor_of_zeros_is_refused_whatever_the_method():
     for init in ("svd", "random"):
-        with pytest.raises(ValueError, match=r"^tensor must be finite, and not all zero"):
+        with pytest.raises(ValueError, match="^tensor must"):
             non_negative_parafac_hals(np.zeros((3, 4, 5)), 1, init=init)
 
 

@@ -252,14 +252,14 @@ def test_the_printed_theorem_of_free_random_projections_needs_the_norm_of_the_fa
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: random_projection_ratio(0, 5), "size must be positive"),
-        (lambda: projections_for_ratio(1.0, 5), "ratio must be above 1"),
-        (lambda: projections_for_ratio(1 + 1e-16 + 2e-16, 10**6), "ratio must be further from 1"),
+        (lambda: random_projection_ratio(0, 5), "^size must"),
+        (lambda: projections_for_ratio(1.0, 5), "^ratio must"),
+        (lambda: projections_for_ratio(1 + 1e-16 + 2e-16, 10**6), "^ratio must"),
         (lambda: expected_errors(np.eye(3), np.ones(3), np.eye(3)[:1], orthogonal=False), "tell all pairs"),
         (lambda: optimal_directions(np.ones((3, 2)), np.ones(2)), "parallel columns"),
-        (lambda: worst_errors(np.eye(3), np.ones(3), orthogonal=False), "plug_in must be True or False"),
-        (lambda: worst_noise(np.zeros(3)), "direction must not be zero"),
-        (lambda: worst_noise(np.ones(3), np.ones(3)), "other must not be parallel"),
+        (lambda: worst_errors(np.eye(3), np.ones(3), orthogonal=False), "^plug_in must"),
+        (lambda: worst_noise(np.zeros(3)), "^direction must"),
+        (lambda: worst_noise(np.ones(3), np.ones(3)), "^other must"),
     ],
 )
 def test_what_has_no_meaning_is_refused(call, words):

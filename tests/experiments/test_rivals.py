@@ -66,11 +66,11 @@ def test_lathauwer_finds_more_components_than_two_modes_measure():
 @pytest.mark.parametrize(
     ("method", "shape", "rank", "words"),
     [
-        (Lathauwer(), (50, 50, 50), 50, "needs a system of 1500625 x 1275 numbers"),
+        (Lathauwer(), (50, 50, 50), 50, "needs a system"),
         (Lathauwer(max_bytes=1e4), (6, 6, 6), 5, "above max_bytes=10000"),
-        (Lathauwer(), (3, 3, 4), 5, "rank must be at most 4"),
-        (SD2(), (3, 4, 5), 5, "rank must be at most 4"),
-        (Givens(), (4, 4, 4), 2, "Givens is for symmetric tensors"),
+        (Lathauwer(), (3, 3, 4), 5, "^rank must"),
+        (SD2(), (3, 4, 5), 5, "^rank must"),
+        (Givens(), (4, 4, 4), 2, "Givens is for"),
     ],
 )
 def test_what_is_refused(method, shape, rank, words):
@@ -82,7 +82,7 @@ def test_tensors_of_lower_rank_are_refused():
     entry = np.zeros((4, 5, 6))
     entry[1, 2, 3] = 1
     for tensor, method in ((np.ones((3, 5, 3)), Lathauwer()), (entry, SD2(n_pairs=1))):
-        with pytest.raises(ValueError, match="rank must be at most"):
+        with pytest.raises(ValueError, match="^rank must"):
             codiag.factorize(tensor, 3, method=method, seed=0)
 
 
@@ -90,18 +90,18 @@ def test_givens_refuses_a_range_with_more_directions_than_components():
     tensor = np.zeros((4, 4, 4))
     for place in permutations(range(3)):
         tensor[place] = 1
-    with pytest.raises(ValueError, match="tensor must have 2 directions that are stronger than all others for Givens"):
+    with pytest.raises(ValueError, match="^tensor must"):
         codiag.factorize(tensor, 2, method=Givens(), symmetric=True, seed=0)
 
 
 def test_givens_needs_room():
-    with pytest.raises(ValueError, match="rank must be at most 3"):
+    with pytest.raises(ValueError, match="^rank must"):
         codiag.factorize(noisy_tensor((3, 3, 3), 2, symmetric=True, seed=0).tensor, 4, method=Givens(), symmetric=True)
 
 
 @pytest.mark.parametrize("diagonalizer", [Jacobi(), TwoSided()], ids=["orthogonal", "two-sided"])
 def test_lathauwer_needs_free_symmetric_diagonalizers(diagonalizer):
-    with pytest.raises(ValueError, match="symmetric diagonalizer with free factors"):
+    with pytest.raises(ValueError, match="symmetric diagonalizer with"):
         Lathauwer(diagonalizer=diagonalizer)
 
 

@@ -195,7 +195,7 @@ def test_the_inverse_problem_finds_the_least_number(orthogonal):
     fewer = error_bound(factor, WEIGHTS, 1e-3, n_projections=number - 1, **options).max()
     assert number == least or fewer > wanted
     assert projections_needed(0.9 * limit, factor, WEIGHTS, 1e-3, **options) is None
-    with pytest.raises(ValueError, match="delta must lie between 0 and 1"):
+    with pytest.raises(ValueError, match="^delta must"):
         minimum_projections(factor, orthogonal=orthogonal, delta=2)
 
 
@@ -225,12 +225,12 @@ def test_noise_models_are_as_named(model, orthogonal):
     elif model == "text" or not orthogonal:
         assert noise.std() == pytest.approx(1, rel=0.1)
     assert np.all(clean.weights > 0) or model != "authors"
-    with pytest.raises(ValueError, match="model must be"):
+    with pytest.raises(ValueError, match="^model must"):
         paper_tensor(4, 2, orthogonal=True, noise=0.1, model="mine")
 
 
 def test_diagonals_whose_products_overflow_are_refused():
     diagonals = np.array([[1e300, 1.0], [1.0, 2.0]])
     for function in (afsari_bound, partial(first_order_perturbation, orthogonal=True)):
-        with pytest.raises(ValueError, match="diagonals must be at most 1e\\+70"):
+        with pytest.raises(ValueError, match="^diagonals must"):
             function(np.eye(2), diagonals, np.ones((2, 2, 2)))

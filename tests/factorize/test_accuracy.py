@@ -19,8 +19,8 @@ def ratios(shape, rank, noise, *, symmetric, seeds):
     for seed in range(seeds):
         problem = noisy_tensor(shape, rank, symmetric=symmetric, noise=noise, seed=[seed, rank])
         truth = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=1000)
-        best = codiag.factorize(problem.tensor, rank, method=truth)
-        fit = codiag.factorize(problem.tensor, rank, seed=seed)
+        best = codiag.factorize(problem.tensor, rank, method=truth, symmetric=symmetric)
+        fit = codiag.factorize(problem.tensor, rank, symmetric=symmetric, seed=seed)
         oracle.append(codiag.factor_error(best, problem))
         found.append(codiag.factor_error(fit, problem))
         gap = fit.relative_error**2 - best.relative_error**2
@@ -66,7 +66,7 @@ def test_one_answer(name, noise):
     """Four seeds, one factorization."""
     shape, rank, symmetric = PROBLEMS[name]
     problem = noisy_tensor(shape, rank, symmetric=symmetric, noise=noise, seed=1)
-    fits = [codiag.factorize(problem.tensor, rank, seed=seed) for seed in range(4)]
+    fits = [codiag.factorize(problem.tensor, rank, symmetric=symmetric, seed=seed) for seed in range(4)]
     assert max(largest_distance(fit, fits[0]) for fit in fits[1:]) < 1e-6
     # Order and signs included: nothing has to be matched.
     for fit in fits[1:]:
@@ -75,7 +75,6 @@ def test_one_answer(name, noise):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")  # a valley in which one of the ten creeps
-@pytest.mark.slow
 def test_the_authors_nonorthogonal_model():
     """d = k = 20, noise 1e-3: ALS of TensorLy at 0.29, NOJD at 0.15 to 0.18, least squares from the truth at 0.065."""
     errors = {"auto": [], "nojd": []}
@@ -95,7 +94,9 @@ def test_the_authors_orthogonal_model():
     for seed in range(10):
         problem = orthogonal_model(50, 50, noise=0.01, seed=seed)
         for name, found in errors.items():
-            found.append(nearest_error(codiag.factorize(problem.tensor, 50, method=name, seed=seed), problem))
+            found.append(
+                nearest_error(codiag.factorize(problem.tensor, 50, method=name, symmetric=True, seed=seed), problem)
+            )
     for name, theirs in (("ojd0", 0.047), ("ojd1", 0.023)):
         spread = np.std(errors[name]) * np.sqrt(1 / 10 + 1 / 5)  # of the difference of two means
         assert abs(np.mean(errors[name]) - theirs) < 2 * spread

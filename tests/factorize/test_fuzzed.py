@@ -88,7 +88,7 @@ def test_topics_for_scikit_learn_leave_the_generator_of_numpy_alone():
 
 def test_crowds_of_fewer_tasks_than_classes_begin_with_the_majority():
     votes = {"task": np.repeat([0, 1], 5), "worker": np.tile(np.arange(5), 2), "label": np.arange(10) % 4}
-    with pytest.warns(UserWarning, match="only 2 tasks have votes from three groups of workers, fewer than the 4"):
+    with pytest.warns(UserWarning, match="majority vote"):
         model = models.DawidSkene(random_state=0).fit(votes)
     assert model.diagnostics_["init"] == "majority"
 
@@ -96,36 +96,31 @@ def test_crowds_of_fewer_tasks_than_classes_begin_with_the_majority():
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: codiag.joint_diagonalize(STACK, orthogonal="no"), TypeError, "orthogonal must be True or False"),
-        (lambda: parafac(CUBE, 1, normalize_factors=np.nan), TypeError, "normalize_factors must be True"),
-        (lambda: parafac(CUBE, 1, return_errors="no"), TypeError, "return_errors must be True"),
-        (lambda: parafac(CUBE, 1, random_state=2.5), TypeError, "random_state must be None"),
-        (lambda: FactoredTensor(np.array(1.0), [FACTOR] * 3), ValueError, "weights must have one axis"),
-        (lambda: FactoredTensor(np.ones(3), None), TypeError, "factors must be a sequence of arrays"),
-        (lambda: symmetrize(object), TypeError, "array must contain real or complex numbers"),
-        (lambda: symmetrize(np.ones((2, 2, 3))), ValueError, "array must have modes of one size"),
-        (lambda: symmetrize(np.full((1, 1, 1), np.inf)), ValueError, "array must be finite"),
-        (lambda: datasets.names([]), ValueError, "folder must be crowd, eem, facebook, microbiome or text"),
-        (lambda: SymmetricOuterTensor(1j, np.ones(3)), TypeError, "matrix must be real"),
-        (lambda: SymmetricOuterTensor(np.eye(3), np.ones((3, 1))), ValueError, "vector must have one axis"),
-        (lambda: MomentTensor(FACTOR, order=np.nan), TypeError, "order must be an integer"),
-        (lambda: unit_factor(3, 10**30), ValueError, "rank must be at most 9223372036854775807"),
-        (lambda: unit_factor(3, 10**15), ValueError, "rank must be at most 366503875925 for columns of size 3"),
-        (
-            lambda: models.DawidSkene().fit(([0, 0], [0, 1], [1.0, np.inf])),
-            ValueError,
-            "votes must be finite; the",
-        ),
-        (lambda: drop_in.ajd.rjd(np.ones((2, 2, 2)), init=np.full((2, 2), "a")), TypeError, "init must contain real"),
-        (lambda: ENTRIES.without_empty_rows("abc"), TypeError, "at_least must be an integer"),
-        (lambda: models.DawidSkene(one_coin=np.nan).fit(np.eye(3, dtype=int)), TypeError, "one_coin must be True"),
-        (lambda: models.LatentDirichlet(2, alpha_0=1e300).fit(np.ones((5, 4))), ValueError, "alpha_0 must be at most"),
+        (lambda: codiag.joint_diagonalize(STACK, orthogonal="no"), TypeError, "^orthogonal must"),
+        (lambda: parafac(CUBE, 1, normalize_factors=np.nan), TypeError, "^normalize_factors must"),
+        (lambda: parafac(CUBE, 1, return_errors="no"), TypeError, "^return_errors must"),
+        (lambda: parafac(CUBE, 1, random_state=2.5), TypeError, "^random_state must"),
+        (lambda: FactoredTensor(np.array(1.0), [FACTOR] * 3), ValueError, "^weights must"),
+        (lambda: FactoredTensor(np.ones(3), None), TypeError, "^factors must"),
+        (lambda: symmetrize(object), TypeError, "^array must"),
+        (lambda: symmetrize(np.ones((2, 2, 3))), ValueError, "^array must"),
+        (lambda: symmetrize(np.full((1, 1, 1), np.inf)), ValueError, "^array must"),
+        (lambda: datasets.names([]), ValueError, "^folder must"),
+        (lambda: SymmetricOuterTensor(1j, np.ones(3)), TypeError, "^matrix must"),
+        (lambda: SymmetricOuterTensor(np.eye(3), np.ones((3, 1))), ValueError, "^vector must"),
+        (lambda: MomentTensor(FACTOR, order=np.nan), TypeError, "^order must"),
+        (lambda: unit_factor(3, 10**30), ValueError, "^rank must"),
+        (lambda: unit_factor(3, 10**15), ValueError, "^rank must"),
+        (lambda: drop_in.ajd.rjd(np.ones((2, 2, 2)), init=np.full((2, 2), "a")), TypeError, "^init must"),
+        (lambda: ENTRIES.without_empty_rows("abc"), TypeError, "^at_least must"),
+        (lambda: models.DawidSkene(one_coin=np.nan).fit(np.eye(3, dtype=int)), TypeError, "^one_coin must"),
+        (lambda: models.LatentDirichlet(2, alpha_0=1e300).fit(np.ones((5, 4))), ValueError, "^alpha_0 must"),
         (lambda: metrics.factor_error((np.ones(3), (object, FACTOR)), FACTOR), ValueError, "estimate must"),
-        (lambda: codiag.factorize(np.ones((1, 3, 4)), 2, method="nojd1"), ValueError, "tensor must have at least two"),
+        (lambda: codiag.factorize(np.ones((1, 3, 4)), 2, method="nojd1"), ValueError, "^tensor must"),
         (
             lambda: models.HiddenMarkov(3, method="ojd1", random_state=0).fit([3, 2, 1, 2, 2, 1, 2, 2, 2, 1]),
             ValueError,
-            "n_components=3 is more than the data determines",
+            "n_components=3 is more",
         ),
     ],
 )
@@ -139,5 +134,5 @@ def test_views_that_are_vectors():
     vector = sparse.coo_array(np.ones(3))
     if vector.ndim == 2:
         pytest.skip("SciPy before 1.13 has no sparse vectors")
-    with pytest.raises(ValueError, match="views must be matrices"):
+    with pytest.raises(ValueError, match="^views must"):
         CrossMomentTensor(vector, vector, vector)

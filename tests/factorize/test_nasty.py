@@ -42,7 +42,7 @@ class TestLessThanTheRank:
 
     @pytest.mark.parametrize("method", ["nojd0", "nojd1", "ojd1"])
     def test_methods_that_cannot_say_so(self, method):
-        with pytest.raises(ValueError, match="rank must be at most"):
+        with pytest.raises(ValueError, match="^rank must"):
             codiag.factorize(noisy_tensor((6, 6, 6), 2, seed=0).tensor, 4, method=method, seed=0)
 
 
@@ -172,13 +172,13 @@ class TestStartsOfAnyKind:
     @pytest.mark.parametrize("method", [ALS, NLS])
     @pytest.mark.parametrize("wrong", [np.nan, 0.0])
     def test_starts_that_lead_nowhere(self, method, wrong):
-        with pytest.raises((TypeError, ValueError), match="init must be"):
+        with pytest.raises((TypeError, ValueError), match="^init must"):
             method(init=(None, [np.full((4, 2), wrong)] * 3))
 
     @pytest.mark.parametrize("method", [ALS, NLS])
     def test_complex_starts_of_real_tensors(self, method):
         start = (None, [np.full((4, 2), 1j)] * 3)
-        with pytest.raises(TypeError, match="init must be real"):
+        with pytest.raises(TypeError, match="^init must"):
             codiag.factorize(np.ones((4, 4, 4)), 2, method=method(init=start), seed=0)
 
     def test_single_precision(self):
@@ -232,7 +232,7 @@ class TestNumbers:
 @pytest.mark.parametrize("seed", ["a", "12", 1.5, -1, [1, -1]])
 def test_seeds_that_are_none(seed):
     kind = ValueError if seed in (-1, [1, -1]) else TypeError
-    with pytest.raises(kind, match="seed must be None, a non-negative integer"):
+    with pytest.raises(kind, match="^seed must"):
         codiag.factorize(np.ones((3, 3, 3)), 1, seed=seed)
 
 

@@ -170,6 +170,8 @@ def _negligible(fit: Any, entries: np.ndarray, value: float) -> float:
 
 def about_itself(fit: Any, arguments: dict[str, Any]) -> Problems:
     """What a fit tells about itself is told in words and finite numbers; other libraries get copies of it."""
+    if not_finite(fit):  # which is a finding by itself
+        return
     yield from about_diagnosis(fit)
     if np.any(np.asarray(fit.standard_errors) < 0):
         yield "standard errors", "are negative"

@@ -17,7 +17,7 @@ from codiag.methods import ALS, NLS
 
 from .areas import AREAS
 from .case import Case
-from .invariants import Held, about_fit
+from .invariants import Held, about_fit, about_itself
 from .strategies import broken
 
 FITS, MATCHES = AREAS["factorize"][0], AREAS["matching"][0]
@@ -88,6 +88,13 @@ def _at_saddle() -> Case:
     return Case("saddle", _saddle, {"tensor": tensor}, True, (about_fit(Held(tensor, tensor), 1, "best", 0),))
 
 
+def _cancelling() -> Case:
+    """Return a fit of rank two to a tensor of rank three that is a limit of tensors of rank two."""
+    tensor = np.zeros((2, 2, 2))
+    tensor[0, 0, 1] = tensor[0, 1, 0] = tensor[1, 0, 0] = 1
+    return Case("cancelling", codiag.factorize, {"tensor": tensor, "rank": 2, "seed": 0}, True, (about_itself,))
+
+
 def _unnamed() -> Case:
     return Case("unnamed", lambda number: NLS(tol=number), {"number": -1.0}, None)
 
@@ -110,6 +117,7 @@ FAULTS = {
         "diagnosis",
         lambda real, fit: replace(real(fit), verdicts=("well",) * fit.rank),
         "codiag.Factorization.diagnose",
+        st.builds(_cancelling),
     ),
     "shared memory": Fault(
         "copies", lambda _, fit: (fit.weights, list(fit.factors)), "codiag.Factorization.to_tensorly"

@@ -34,7 +34,7 @@ def test_an_array_of_several_is_named(tmp_path):
     np.savez(tmp_path / "x.npz", a=np.ones((2, 3, 4)), b=np.zeros((2, 3, 4)), c=np.ones(3))
     assert_array_equal(read_array(tmp_path / "x.npz", "b"), np.zeros((2, 3, 4)))
     for variable in (None, "d"):
-        with pytest.raises(ValueError, match=r"^variable must name one array of x\.npz"):
+        with pytest.raises(ValueError, match="^variable must"):
             read_array(tmp_path / "x.npz", variable)
 
 

@@ -25,8 +25,8 @@ class TestLeastSquares:
     @pytest.mark.parametrize(
         ("init", "error", "words"),
         [
-            (NOJD, TypeError, "did you forget the parentheses"),
-            ("nojd1", (TypeError, ValueError), "init must be"),
+            (NOJD, TypeError, "did you forget"),
+            ("nojd1", (TypeError, ValueError), "^init must"),
             ((np.ones(3), [np.ones(3)] * 3), ValueError, "factors of shape"),
         ],
     )
@@ -37,7 +37,7 @@ class TestLeastSquares:
 
     def test_a_start_of_another_shape(self):
         problem = noisy_tensor((6, 7, 8), 3, seed=0)
-        with pytest.raises(ValueError, match=r"init must have factors of shapes \[\(6, 2\), \(7, 2\), \(8, 2\)\]"):
+        with pytest.raises(ValueError, match="^init must"):
             codiag.factorize(problem.tensor, 2, method=NLS(init=(problem.weights, problem.factors)))
 
     def test_not_converging_is_a_warning_with_numbers(self):

@@ -175,7 +175,7 @@ def test_alternating_least_squares_honors_it():
 
 
 def test_more_columns_than_rows_cannot_be_orthogonal():
-    with pytest.raises(ValueError, match=r"constraints\[2\]: rank must be at most 3, the size of the mode"):
+    with pytest.raises(ValueError, match=r"constraints\[2\]: rank must"):
         codiag.factorize(np.ones((5, 5, 3)), 4, constraints="orthogonal")
 
 

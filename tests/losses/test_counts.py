@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -128,12 +129,12 @@ def test_overdispersion_is_said_and_measured():
 @pytest.mark.parametrize(
     ("loss", "options", "message"),
     [
-        ("poisson", {"constraints": [None, "nonnegative", None]}, "constraints must be non-negative in all modes"),
-        ("poisson", {"constraints": "orthogonal"}, "constraints must be non-negative in all modes"),
+        ("poisson", {"constraints": [None, "nonnegative", None]}, "^constraints must"),
+        ("poisson", {"constraints": "orthogonal"}, "^constraints must"),
         ("poisson", {"method": "als"}, "ALS cannot take constraints and loss|ALS cannot take loss"),
-        ("bernoulli", {}, "tensor must be from 0 to 1"),
-        ("counts", {}, "loss must be one of gaussian, poisson"),
-        (Poisson, {}, "did you forget the parentheses"),
+        ("bernoulli", {}, "^tensor must"),
+        ("counts", {}, "^loss must"),
+        (Poisson, {}, "did you forget"),
     ],
 )
 def test_what_does_not_go_is_said(loss, options, message):
@@ -143,12 +144,12 @@ def test_what_does_not_go_is_said(loss, options, message):
 
 
 def test_negative_counts_are_refused():
-    with pytest.raises(ValueError, match="tensor must not be negative for counts; its least entry is -1"):
+    with pytest.raises(ValueError, match="^tensor must"):
         codiag.factorize(-np.ones((3, 4, 5)), 1, loss="poisson")
 
 
 def test_large_sparse_tensors_of_other_losses_are_refused(events):
-    with pytest.raises(ValueError, match="is too large to fill; use loss='poisson'"):
+    with pytest.raises(ValueError, match="is too large"):
         codiag.factorize(events.tensor, 3, loss=NegativeBinomial(0.1))
 
 
@@ -209,9 +210,16 @@ def test_counts_that_a_table_does_not_list_are_asked_about():
     listed = np.argwhere(counts > 0)
     table = pandas.DataFrame(listed, columns=["place", "hour", "day"]).assign(n=counts[counts > 0])
     zeros = codiag.io.labelled_tensor(table, absent="zero")
-    with pytest.warns(UserWarning, match=f"the table lists {len(listed)} of {counts.size} combinations"):
+    with pytest.warns(UserWarning, match=f"the table lists {len(listed)} of {counts.size} combinations") as warned:
         codiag.factorize(table, 1, loss="poisson", seed=0)
+    assert warned[0].filename == __file__  # the line of the user
+    with pytest.warns(UserWarning, match="the table lists") as warned:
+        codiag.choose_rank(table, range(1, 2), loss="poisson", seed=0)
+    assert warned[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the core is silent
+        codiag.Problem(table, 1, loss="poisson")
     fit = codiag.factorize(zeros, 1, loss="poisson", seed=0)
-    with pytest.warns(UserWarning, match="are taken as missing. If they are counts of zero"):
+    with pytest.warns(UserWarning, match="are taken as"):
         fit.transform(table, mode=0)
     np.testing.assert_allclose(fit.transform(zeros, mode=0), fit.factors[0] * fit.weights, rtol=1e-4)

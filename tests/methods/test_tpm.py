@@ -35,7 +35,7 @@ class TestPowerMethod:
         assert_same_factors(codiag.factorize(problem, method=TPM(), seed=0), [factor] * 3, 1e-6)
 
     def test_what_is_refused(self):
-        with pytest.raises(ValueError, match="rank must be at most 3"):
+        with pytest.raises(ValueError, match="^rank must"):
             codiag.factorize(np.random.default_rng(0).standard_normal((3, 4, 5)), 4, method=TPM())
 
     def test_line_search_takes_fewer_sweeps(self):
@@ -44,7 +44,7 @@ class TestPowerMethod:
         factors = [unit_factor(10, 1, rng) + 0.3 * unit_factor(10, 3, rng) for _ in range(3)]
         tensor = FactoredTensor(np.ones(3), factors).to_dense()
         sweeps = [
-            codiag.factorize(tensor, 3, method=ALS(line_search=search, tol=1e-9, max_sweeps=5000), seed=0)
+            codiag.factorize(tensor, 3, method=ALS(line_search=search, tol=1e-7, max_sweeps=5000), seed=0)
             .stages[-1]
             .sweeps
             for search in (False, True)

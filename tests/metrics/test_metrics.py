@@ -46,10 +46,10 @@ def test_nearest_error_lets_true_factors_share_an_estimate():
 @pytest.mark.parametrize(
     ("estimate", "truth", "words"),
     [
-        (np.eye(3)[:, :2], np.eye(3), "at least as many components"),
+        (np.eye(3)[:, :2], np.eye(3), "at least as"),
         (np.eye(3), np.eye(4), "rows of the truth"),
-        ((np.eye(3), np.eye(3)), np.eye(3), "number of modes; got 2 and 1"),
-        (np.ones(3), np.eye(3), r"shape \(d, k\); got an array of shape \(3,\)"),
+        ((np.eye(3), np.eye(3)), np.eye(3), "number of modes"),
+        (np.ones(3), np.eye(3), r"shape \(d, k\)"),
     ],
 )
 def test_factors_that_cannot_be_compared(estimate, truth, words):
@@ -107,7 +107,7 @@ def test_nmi_is_that_of_cdlib():
 
 
 def test_covers_that_cannot_be_compared():
-    with pytest.raises(ValueError, match="one row per node; got 3 and 4 rows"):
+    with pytest.raises(ValueError, match="one row per"):
         overlapping_nmi(np.ones((3, 1)), np.ones((4, 1)))
     with pytest.raises(ValueError, match="threshold first"):
         overlapping_nmi(np.full((3, 1), 0.5), np.ones((3, 1)))

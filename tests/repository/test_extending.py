@@ -119,7 +119,7 @@ class TestStart:
     def test_modes_that_share_a_factor_have_one_width(self):
         method = Auto(starts=[example("start").CoarseToFine(widths=(1, 2, 2))])
         with pytest.raises(ValueError, match="^widths must"):
-            codiag.factorize(np.ones((4, 4, 4)), 1, method=method)
+            codiag.factorize(np.ones((4, 4, 4)), 1, symmetric=True, method=method)
 
 
 class TestMethod:
@@ -136,7 +136,7 @@ class TestMethod:
         assert matched(found.components_, topics) < matched(best.components_, topics) + 0.1
 
     def test_second_moments_of_a_lower_rank_are_refused(self):
-        problem = codiag.Problem(np.ones((3, 3, 3)), 2, second_moment=np.ones((3, 3)))
+        problem = codiag.Problem(np.ones((3, 3, 3)), 2, symmetric=True, second_moment=np.ones((3, 3)))
         with pytest.raises(ValueError, match="^second_moment must"):
             codiag.factorize(problem, method=example("method").Deflation())
 

@@ -38,6 +38,7 @@ ROOT = {"__init__", "__main__", *ENTRIES}
 LAZY = {  # imported inside functions, because the result of a fit offers what is built above it
     ("_factorize", "selection"),
     ("result", "plotting"),
+    ("result", "selection"),
     ("result", "theory"),
     ("selection", "plotting"),
 }

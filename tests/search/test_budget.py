@@ -218,7 +218,7 @@ def test_a_bar_appears_by_itself_on_a_terminal_where_it_lasts(terminal, capsys, 
 @pytest.mark.parametrize("loss", [None, "poisson"])
 def test_lines_are_written_where_there_is_no_terminal(loss, capsys, monkeypatch):
     monkeypatch.setattr("codiag._progress._bar.SECONDS", 0.0)
-    counts = np.random.default_rng(0).poisson(1.0, (6, 7, 8)).astype(float)
+    counts = np.random.default_rng(0).poisson(1.0, (3, 4, 5)).astype(float)
     codiag.choose_rank(counts, [1, 2], loss=loss, seed=0)
     assert capsys.readouterr().err == ""
     codiag.choose_rank(counts, [1, 2], loss=loss, seed=0, progress=True)

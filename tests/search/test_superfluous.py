@@ -71,7 +71,7 @@ def test_surplus_components_of_tensors_that_are_not_small_are_grown():
 @pytest.mark.parametrize("symmetric", [False, True], ids=["free", "symmetric"])
 def test_too_high_a_rank_leaves_the_components_where_they_are(symmetric):
     truth, tensor = planted(symmetric=symmetric)
-    right, wrong = (codiag.factorize(tensor, rank, seed=0) for rank in (4, 6))
+    right, wrong = (codiag.factorize(tensor, rank, symmetric=symmetric, seed=0) for rank in (4, 6))
     assert wrong.converged
     assert wrong.relative_error < right.relative_error
     first = FactoredTensor(wrong.weights[:4], [factor[:, :4] for factor in wrong.factors], symmetric=symmetric)

@@ -43,12 +43,12 @@ def test_components_of_another_rank_are_refused(wrong):
         def generate(self, problem, rng, log):
             yield wrong
 
-    with pytest.raises(TypeError, match=r"Wrong\.generate must yield a codiag\.tensors\.FactoredTensor of rank 2"):
+    with pytest.raises(TypeError, match=r"Wrong\.generate must yield"):
         codiag.factorize(np.ones((4, 4, 4)) + np.eye(4), 2, method=Auto(starts=[Wrong()]))
 
 
 def test_starts_are_objects():
-    with pytest.raises(TypeError, match=r"starts must be a sequence of codiag.extending.Start\(\) objects"):
+    with pytest.raises(TypeError, match="^starts must"):
         Auto(starts=[starts.Random])
 
 
@@ -97,7 +97,7 @@ def test_default_starts_apply(kind):
 
 def test_a_search_without_a_start_that_applies_is_refused():
     problem, truth = start_problem("listed")
-    with pytest.raises(ValueError, match="starts must yield components for this problem"):
+    with pytest.raises(ValueError, match="^starts must"):
         codiag.factorize(problem, method=Auto(starts=[STARTS["coarse to fine"].of(truth)]), seed=0)
 
 

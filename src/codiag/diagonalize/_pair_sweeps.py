@@ -133,8 +133,8 @@ class LUJ1D(_ShearSweeps):
 
     The variant of `QRJ1D` without rotations, except in the first sweep, which gives the matrices a diagonal.
 
-    **Needs** symmetric matrices. **Costs**, **guarantees** and **fails** as `QRJ1D`. Unlike `QRJ1D`, it cannot be used
-    with `symmetrized`, since shears alone do not separate components with opposite diagonals.
+    **Needs** symmetric matrices. **Costs**, **guarantees** and **fails** as `QRJ1D`. Unlike `QRJ1D`, it does
+    not separate components with opposite diagonals, which shears alone cannot.
 
     Parameters
     ----------

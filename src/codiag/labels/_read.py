@@ -11,9 +11,8 @@ import numpy as np
 
 from codiag.labels._labels import Labelled, Labels, as_labels
 from codiag.tensors import SparseTensor
+from codiag.tensors.entries import LISTED_SHARE
 
-LISTED = 0.1
-"""Share of all combinations of labels below which the entries of a table are kept as a list; chosen by experience."""
 REAL = "biuf"
 """Kinds of dtypes of NumPy that are real numbers."""
 
@@ -277,7 +276,7 @@ def _matched(
 def _filled(coords: np.ndarray, entries: np.ndarray, shape: tuple[int, ...], absent: str) -> np.ndarray | SparseTensor:
     """Return an array if many combinations are listed, and a list if few are; NaN are missing in both."""
     known = ~np.isnan(entries)
-    if entries.size < LISTED * math.prod(shape) and (absent == "missing" or known.all()):
+    if entries.size < LISTED_SHARE * math.prod(shape) and (absent == "missing" or known.all()):
         return SparseTensor(coords[:, known], entries[known], shape, absent=absent)
     whole = np.full(shape, np.nan if absent == "missing" else 0.0)
     whole[tuple(coords)] = entries

@@ -11,7 +11,7 @@ from codiag._arrays import is_complex, to_host
 from codiag._checks import as_number
 from codiag._text import counted
 from codiag.plotting._modes import different_modes, draw_along, is_line, is_ordered, labels_of, name_along
-from codiag.plotting._style import INK, color_of, grid_of_axes, plain, shown
+from codiag.plotting._style import INK, PIXELS, color_of, grid_of_axes, plain, shown
 
 if TYPE_CHECKING:
     from codiag.labels import Labels
@@ -23,8 +23,6 @@ WIDTH, HEIGHT = 2.7, 1.15
 """Width and height of a panel, in inches."""
 MOST_ROWS = 40
 """Largest number of components in a new figure, which would otherwise be metres high."""
-PIXELS = 1000
-"""Largest number of pixels of an image along a mode, about what a screen shows."""
 
 
 def components(

@@ -9,15 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from codiag.models.crowd import worker_columns
 from codiag.models.jury import dependence_among
-from codiag.plotting._style import INK, MUTED, grid_of_axes, shown
+from codiag.plotting._style import INK, MAX_LETTERS, MUTED, grid_of_axes, shown
 
 if TYPE_CHECKING:
     from codiag.models.jury import Jury
 
 MOST_NAMED, MOST_ACROSS, MOST_WRITTEN = 40, 12, 8
 """Largest numbers of judges that are named on the left and below, and whose correlations are written into the cells."""
-MOST_LETTERS = 16
-"""Letters of a name that are shown."""
 STRONG = 0.6
 """Correlation from which a number is written in white."""
 LINE, FRAME = 0.17, 1.5
@@ -35,10 +33,10 @@ def dependence_height(n_workers: int) -> float:
 
 
 def dependence(model: Jury, *, axes: Any = None) -> Any:
-    """Draw which judges think alike: correlations of their votes, beyond class and difficulty of the items.
+    """Draw which judges think alike: correlations of their answers given the labels.
 
     Judges are sorted by family, and families are framed. Zero, for judges who are wrong independently of each other, is
-    white; gray are pairs that share too few items.
+    white; gray are pairs that share too few tasks.
 
     Parameters
     ----------
@@ -103,7 +101,7 @@ def _draw_matrix(axis: Any, matrix: np.ndarray) -> None:
 
 
 def _name_judges(axis: Any, names: list[Any]) -> None:
-    labels = [shown(name, MOST_LETTERS) for name in names]
+    labels = [shown(name, MAX_LETTERS) for name in names]
     axis.tick_params(length=0, labelsize=8)
     axis.xaxis.tick_top()
     axis.spines[:].set_visible(False)

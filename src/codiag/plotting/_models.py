@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from codiag._checks import as_number
 from codiag.models.crowd import HIGH, LEVEL, LOW, class_names, worker_columns
-from codiag.plotting._style import INK, MUTED, OURS, color_of, grid_of_axes, plain, shown
+from codiag.plotting._style import INK, MAX_LETTERS, MUTED, OURS, PIXELS, color_of, grid_of_axes, plain, shown
 
 if TYPE_CHECKING:
     from codiag.models.communities import MixedMembershipCommunities
@@ -22,10 +22,6 @@ MOST_SHOWN = 40
 """Largest number of communities, of topics, and of words of a topic that are drawn."""
 MOST_CLASSES = 12
 """Number of classes up to which these are named beside confusion matrices."""
-MOST_COLUMNS = 1000
-"""Largest number of columns of the image of memberships; for more nodes, means of neighbors are drawn."""
-MAX_LETTERS = 18
-"""Letters of a name that are shown; longer ones are shortened."""
 
 
 def communities(model: MixedMembershipCommunities, *, axes: Any = None) -> Any:
@@ -96,7 +92,7 @@ def _sorted_memberships(model: MixedMembershipCommunities, n_rows: int) -> tuple
     linked = np.flatnonzero(model.labels_ >= 0)
     strongest = model.memberships_[linked].max(axis=1)
     order = linked[np.lexsort((-strongest, model.labels_[linked]))]
-    edges = np.unique(np.linspace(0, order.size, min(order.size, MOST_COLUMNS) + 1).astype(int))
+    edges = np.unique(np.linspace(0, order.size, min(order.size, PIXELS) + 1).astype(int))
     sums = np.add.reduceat(model.memberships_[order, :n_rows], edges[:-1], axis=0)
     return (sums / np.diff(edges)[:, None]).T, (0, order.size, n_rows - 0.5, -0.5)
 

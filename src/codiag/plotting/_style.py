@@ -26,6 +26,8 @@ FONTS = (
     "IPAexGothic", "IPAGothic", "TakaoGothic", "Unifont", "Noto Sans Arabic", "Noto Sans Devanagari",
 )  # fmt: skip
 """Families with characters that the default font of matplotlib lacks, in order of preference."""
+PIXELS, MAX_LETTERS = 1000, 18
+"""Largest numbers of pixels of an image along a side, about what a screen shows, and of letters of a name."""
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from codiag.models.crowd import HIGH, LOW
 from codiag.plotting import MUTED, OURS, dependence, dependence_height, name_axes, shown
 from codiag.reports._page import Panels, Table, panels, separate_panels, write_page
 
@@ -18,7 +19,6 @@ DOUBTFUL = 0.8
 """Probability of a label below which its item counts as doubtful."""
 MOST_ITEMS, MOST_DRAWN, MOST_NAMES = 20, 40, 6
 """Largest numbers of items that are listed, of judges in a figure, and of names in a sentence."""
-LOW, HIGH = "accuracy_low_90", "accuracy_high_90"
 
 
 def jury_report(

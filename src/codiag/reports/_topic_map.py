@@ -22,8 +22,6 @@ N_WORDS = 20
 """Number of words that are shown for a topic."""
 STEPS = np.linspace(0, 1, 21)
 """Positions of the slider at which the most relevant words must be among those that the page holds."""
-DIGITS = 5
-"""Significant digits of the probabilities in the page."""
 
 
 def relevance(topics: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
@@ -83,4 +81,5 @@ def page_data(model: LatentDirichlet | SingleTopic, words: np.ndarray, n_topics:
 
 
 def _rounded(number: float) -> float:
-    return float(f"{number:.{DIGITS}g}")
+    """Return a probability to five digits, for a smaller page."""
+    return float(f"{number:.5g}")

@@ -763,6 +763,8 @@ class Factorization:
         (3, 4, 5)
         """
         name = str(as_path("path", path))
+        if name.lower().endswith((".csv", ".tsv", ".xlsx", ".parquet", ".json")):
+            raise ValueError(f"path must end in .npz; got {name}. fit.to_frames() returns tables, which pandas writes")
         write_fit(Path(name if name.lower().endswith(".npz") else name + ".npz"), self)
 
     @classmethod

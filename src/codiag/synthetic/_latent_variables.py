@@ -7,14 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from codiag._arrays import blocks
 from codiag._checks import Seed, as_finite, as_generator, as_number, as_share, explains_keywords
 from codiag._text import Described
-
-VOTES_AT_ONCE = 10**6
-"""Number of votes that are drawn at a time, to bound the memory: 8 MB for each class."""
-
-ROWS_AT_ONCE = 1000
-"""Number of rows of the adjacency matrix that are drawn at a time, to bound the memory: 8 kB for each node."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,8 +126,7 @@ def crowd_votes(
     cumulative = np.cumsum(confusions, axis=1)
     label = np.empty(task.size, dtype=np.int64)
     draws = rng.random(task.size)
-    for start in range(0, task.size, VOTES_AT_ONCE):
-        part = slice(start, start + VOTES_AT_ONCE)
+    for part in blocks(task.size, k):
         label[part] = np.sum(cumulative[worker[part], :, truth[task[part]]] < draws[part, None], axis=1)
     return Crowd((task, worker, np.minimum(label, k - 1)), truth, confusions)
 
@@ -224,9 +218,9 @@ def _links(scaled: np.ndarray, connectivity: np.ndarray, rng: np.random.Generato
     """Draw the adjacency matrix in blocks of rows."""
     n = scaled.shape[0]
     parts = []
-    for start in range(0, n, ROWS_AT_ONCE):
-        probabilities = scaled[start : start + ROWS_AT_ONCE] @ connectivity @ scaled.T
+    for rows in blocks(n, n):
+        probabilities = scaled[rows] @ connectivity @ scaled.T
         linked = rng.random(probabilities.shape) < probabilities
-        parts.append(sparse.csr_array(np.triu(linked, start + 1), dtype=np.float64))
+        parts.append(sparse.csr_array(np.triu(linked, rows.start + 1), dtype=np.float64))
     above = sparse.vstack(parts, format="csr")
     return sparse.csr_array(above + above.T)

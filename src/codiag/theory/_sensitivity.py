@@ -39,13 +39,8 @@ if TYPE_CHECKING:
 WELL_CONDITIONED = 1e-9
 """Smallest eigenvalue, relative to the largest, above which no direction is taken for null: far above rounding."""
 
-
 MOST_UNKNOWNS = 3000
 """Unknowns up to which the covariance of all of them is computed: 70 MB, and some ten seconds."""
-
-
-STIFF = 1e-10
-"""Curvature, relative to the largest, of moves that change nothing observed, where one is needed to go on."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -427,7 +422,7 @@ def inverse_of(unknowns: Unknowns, curvature: np.ndarray | None = None) -> Inver
     covariance = (vectors[:, determined] / eigenvalues[determined]) @ adjoint(vectors[:, determined])
     n_parameters = float(np.sum(real_part(covariance * curvature.T)))
     null = np.linalg.qr(vectors[:, ~determined])[0]
-    softened = covariance + vectors[:, ~determined] @ adjoint(vectors[:, ~determined]) / (STIFF * largest)
+    softened = covariance + vectors[:, ~determined] @ adjoint(vectors[:, ~determined]) / (WELL_CONDITIONED * largest)
     return Inverse(covariance, null, softened, n_parameters)
 
 

@@ -147,9 +147,9 @@ class TestWhatTheModelSays:
     @pytest.mark.parametrize(
         ("call", "error", "words"),
         [
-            (lambda model: model.sample(0), ValueError, "n_samples must be positive"),
+            (lambda model: model.sample(0), ValueError, "^n_samples must"),
             (lambda model: model.sample(5, currstate=3), ValueError, "from 0 to 2; got 3"),
-            (lambda model: model.decode([0, 1], algorithm="best"), ValueError, 'must be "viterbi" or "map"'),
+            (lambda model: model.decode([0, 1], algorithm="best"), ValueError, 'must be "viterbi"'),
         ],
     )
     def test_mistakes(self, model, call, error, words):

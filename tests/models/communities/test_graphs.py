@@ -134,7 +134,7 @@ def test_communities_that_were_not_asked_for_have_members():
         (sparse.coo_array(np.ones(5)), ValueError, "must be square"),
         (np.ones((9, 9)) * 1j, TypeError, "must contain real numbers"),
         (np.full((9, 9), "a"), TypeError, "must contain real numbers"),
-        (1e200 * (1 - np.eye(9)), ValueError, "weights between 1e-50 and 1e50"),
+        (1e200 * (1 - np.eye(9)), ValueError, "weights between 1e-50"),
     ],
 )
 def test_what_is_no_graph(graph, error, words):

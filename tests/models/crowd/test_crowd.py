@@ -202,13 +202,13 @@ def test_accuracy_of_workers_is_over_tasks_like_these():
 
 @pytest.mark.parametrize("smoothing", [0.5, 2.0])
 def test_of_a_worker_without_votes_only_the_prior_is_known(smoothing):
-    """Of a cell of 1/k under s added votes in each of k: variance (1 - 1/k) / (s k^2), given the constraint."""
+    """Of a cell of 1/k under s added votes in each of k: the variance of a Dirichlet distribution."""
     data = crowd(3, n=300)
     matrix = np.full((300, 21), -1)
     matrix[data.votes[0], data.votes[1]] = data.votes[2]
     model = DawidSkene(smoothing=smoothing, random_state=0).fit(matrix)
     assert_allclose(model.confusion_[20], 1 / 3)
-    assert_allclose(model.confusion_standard_errors_[20], np.sqrt((1 - 1 / 3) / (smoothing * 9)))
+    assert_allclose(model.confusion_standard_errors_[20], np.sqrt(1 / 3 * (1 - 1 / 3) / (3 * smoothing + 1)))
 
 
 @pytest.mark.slow
@@ -249,7 +249,6 @@ def test_predictions_repeat_the_fit_and_refuse_strangers():
         model.predict(([0], [1], [7]))
 
 
-@pytest.mark.filterwarnings("ignore:no task has votes of two workers")
 def test_one_class_one_vote_and_tasks_nobody_saw():
     assert DawidSkene().fit((["a"], ["w"], ["yes"])).labels_.tolist() == ["yes"]
     matrix = np.array([[0, 0, 1], [-1, -1, -1], [1, 1, 0]])

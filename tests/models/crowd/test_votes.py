@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import sparse
 
 from codiag.models import DawidSkene
 from codiag.synthetic import crowd_votes, worker_confusions
@@ -29,6 +26,17 @@ def test_kinds_of_votes_give_one_answer():
         assert_allclose(other.probas_, plain.probas_, atol=1e-9)
         assert_allclose(other.confusion_, plain.confusion_, atol=1e-9)
     assert set(DawidSkene().fit_predict(named)) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_frames_of_other_libraries_are_read_and_tables_come_back_as_such(library):
+    module = pytest.importorskip(library)
+    data = crowd(200)
+    columns = dict(zip(("task", "worker", "label"), data.votes, strict=True))
+    frame = (module.table if library == "pyarrow" else module.DataFrame)(columns)
+    model, plain = DawidSkene(random_state=0).fit(frame), DawidSkene(random_state=0).fit(data.votes)
+    assert_allclose(model.probas_, plain.probas_)
+    assert type(model.label_table()) is type(frame)
 
 
 def test_labels_may_be_of_any_hashable_kind():
@@ -56,29 +64,6 @@ def test_pandas_comes_back_as_crowd_kit_has_it():
     assert_allclose(model.confusion_.to_numpy().reshape(-1, 3, 3), plain.confusion_)
 
 
-def test_polars_comes_back_as_polars():
-    pl = pytest.importorskip("polars")
-    data = crowd(200)
-    frame = pl.DataFrame(dict(zip(("task", "worker", "label"), data.votes, strict=True)))
-    model = DawidSkene(random_state=0).fit(frame.lazy())
-    assert model.labels_.columns == ["task", "agg_label"]
-    assert model.confusion_.columns == ["worker", "label", "0", "1", "2"]
-    assert_allclose(model.probas_.drop("task").to_numpy(), DawidSkene(random_state=0).fit(data.votes).probas_)
-
-
-def test_pyarrow_comes_back_as_pyarrow():
-    pa = pytest.importorskip("pyarrow")
-    data = crowd(200)
-    table = pa.table(dict(zip(("task", "worker", "label"), data.votes, strict=True)))
-    gold = pa.table({"task": data.votes[0][:1], "label": data.truth[data.votes[0][:1]]})
-    model = DawidSkene(random_state=0).fit(table, gold)
-    plain = DawidSkene(random_state=0).fit(data.votes, {int(data.votes[0][0]): int(data.truth[data.votes[0][0]])})
-    assert model.labels_.column_names == ["task", "agg_label"]
-    assert model.confusion_.column_names == ["worker", "label", "0", "1", "2"]
-    assert_allclose(np.stack([model.probas_[name].to_numpy() for name in ("0", "1", "2")], axis=1), plain.probas_)
-    assert_allclose(model.worker_accuracy_["accuracy"].to_numpy(), plain.worker_accuracy_)
-
-
 @pytest.mark.parametrize(
     ("votes", "message"),
     [
@@ -86,10 +71,10 @@ def test_pyarrow_comes_back_as_pyarrow():
         ({"task": [1, 2, 3], "worker": [2], "label": [3, 1, 3]}, "^columns must be of one length"),
         (([], [], []), "^votes must contain at least one"),
         ({"task": [0], "worker": [1]}, "^votes must have the columns"),
-        ((np.arange(40_000), np.arange(40_000) % 9, np.arange(40_000)), "^votes must be of few classes"),
-        ("votes.csv", "^votes must be a data frame"),
-        ([1, 2, 3], "^votes must be a data frame"),
-        ([[0, 1], [0, 1, 2], [1, 1]], "^votes must be a data frame"),
+        ((np.arange(4000), np.arange(4000) % 9, np.arange(4000)), "^votes must be of few classes"),
+        ("votes.csv", "^votes must be columns"),
+        ([1, 2, 3], "^votes must be columns"),
+        ([[0, 1], [0, 1, 2], [1, 1]], "^votes must be columns"),
         (("abc", "def", "ghi"), "^columns must be sequences"),
         ((np.zeros((4, 2)), np.zeros(8), np.zeros(8)), "^columns must be vectors"),
         (([0, 1], [0, 1], [0.0, np.nan]), "^votes must be whole; 1 of 2 have no label, the first is row 1"),
@@ -101,32 +86,14 @@ def test_bad_votes_are_named(votes, message):
         DawidSkene().fit(votes)
 
 
-def test_mixed_masked_and_missing_entries_are_what_they_are():
+def test_mixed_and_missing_entries_are_what_they_are():
     assert set(DawidSkene(init="majority").fit([["a", -1, "b"], ["b", "b", "a"]] * 3).classes_) == {"a", "b"}
-    masked = np.ma.masked_equal([[0, 9, 0], [1, 9, 1]], 9)
-    assert DawidSkene(init="majority").fit(masked).classes_.tolist() == [0, 1]
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"task": [1, 2], "worker": [1, 1], "label": ["a", None]}).convert_dtypes()
     with pytest.raises(ValueError, match="1 of 2 have no label"):
         DawidSkene().fit(frame)
     with pytest.raises(ValueError, match="1 of 2 have no task"):
         DawidSkene().fit({"task": pd.to_datetime(["2020-01-01", None]), "worker": [1, 1], "label": [0, 1]})
-    with pytest.raises(ValueError, match="different names"):
-        DawidSkene().fit(pd.DataFrame([[1, 2, 3, 4]], columns=["task", "worker", "label", "label"]))
-
-
-def test_tables_keep_columns_whose_names_are_classes():
-    pl = pytest.importorskip("polars")
-    data = crowd(60)
-    labels = np.array(["task", "worker", "x"])[data.votes[2]]
-    frame = pl.DataFrame({"task": data.votes[0], "worker": data.votes[1], "label": labels})
-    model = DawidSkene(init="majority").fit(frame)
-    assert model.probas_.columns == ["task", "class 0: task", "class 1: worker", "class 2: x"]
-
-
-def test_sparse_matrices_are_refused():
-    with pytest.raises(TypeError, match="zero is no vote"):
-        DawidSkene().fit(sparse.csr_array(np.eye(4)))
 
 
 def test_labels_that_cannot_be_told_apart_are_refused():
@@ -134,7 +101,6 @@ def test_labels_that_cannot_be_told_apart_are_refused():
         DawidSkene().fit(([0, 1], [0, 1], [["a"], ["b"]]))
 
 
-@pytest.mark.filterwarnings("ignore:no task has votes of two workers")
 @pytest.mark.parametrize("shape", [(3, 2), (3, 3), (4, 3), (3, 20), (60, 3)])
 def test_matrices_with_three_lines_stay_matrices(shape):
     for seed in range(5):
@@ -149,15 +115,3 @@ def test_ratings_in_half_steps_are_classes():
     task, worker = np.divmod(np.arange(90), 9)
     model = DawidSkene(init="majority", random_state=0).fit((task, worker, 1 + (task % 5) / 2))
     assert model.classes_.tolist() == [1.0, 1.5, 2.0, 2.5, 3.0]
-
-
-@pytest.mark.filterwarnings("ignore:The method of moments")
-def test_workers_whom_nobody_checks_are_warned_of():
-    rng = np.random.default_rng(0)
-    votes = np.arange(40), np.arange(40) % 4, rng.integers(2, size=40)
-    with pytest.warns(UserWarning, match="no task has votes of two workers, so that the accuracy of the 4 workers"):
-        DawidSkene(random_state=0).fit(votes)
-    shared = votes[0] // 2, votes[1], votes[2]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="no task has votes")
-        DawidSkene(random_state=0).fit(shared)

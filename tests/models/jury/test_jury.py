@@ -58,7 +58,7 @@ def test_a_family_is_found_among_hard_items():
     assert np.mean(model.labels_ == truth) > np.mean(DawidSkene(random_state=0).fit_predict(votes) == truth)
 
 
-@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("k", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_families_are_found_and_labels_are_not_those_of_the_largest(k):
     jury = jury_votes(1000, (10, 3, 2, 2), k, shared=0.7, outsider=0.85, seed=1)
     model = Jury(random_state=0).fit(jury.votes)
@@ -143,6 +143,7 @@ def test_known_classes_help_where_families_disagree():
     assert right[0] > right[1] - 0.01
 
 
+@pytest.mark.slow
 def test_intervals_have_the_uncertainty_of_the_model_which_falls_like_the_root_of_the_items():
     """Four families that are often wrong: how good each is depends on all others."""
     widths = []

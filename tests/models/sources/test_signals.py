@@ -34,7 +34,7 @@ class TestIndices:
         assert index(np.ones((4, 4)), np.eye(4)) == pytest.approx(1)
         assert index(np.array([[2.0]]), np.array([[3.0]])) == 0
         assert 0 < index(unmixing + 0.1, mixing) < 1
-        with pytest.raises(ValueError, match="unmixing must have shape"):
+        with pytest.raises(ValueError, match="^unmixing must"):
             index(np.ones((2, 3)), np.ones((2, 3)))
 
 
@@ -52,10 +52,10 @@ class TestSignals:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            ({"kinds": ["sine"]}, "kinds must be a sequence of names"),
-            ({"kinds": "sinusoid"}, "kinds must be a sequence of names"),
-            ({"n_samples": 1}, "n_samples must be at least 2"),
-            ({"n_channels": 1}, "n_channels must be at least 4"),
+            ({"kinds": ["sine"]}, "^kinds must"),
+            ({"kinds": "sinusoid"}, "^kinds must"),
+            ({"n_samples": 1}, "^n_samples must"),
+            ({"n_channels": 1}, "^n_channels must"),
         ],
     )
     def test_arguments_are_checked(self, arguments, words):

@@ -29,7 +29,7 @@ def test_epochs_are_recordings(name):
 
 def test_epochs_of_one_sample_have_no_lags():
     epochs = np.random.default_rng(0).standard_normal((50, 3, 1))
-    with pytest.raises(ValueError, match="samples that follow each other"):
+    with pytest.raises(ValueError, match="samples that follow"):
         SOBI(lags=5).fit(epochs)
 
 

@@ -85,23 +85,23 @@ def test_fewer_components_are_those_of_the_leading_variances():
     assert minimum_distance(model.components_, mixed.mixing) < 0.1
     clean = mixed_signals(500, COLORED[:3], n_channels=6, seed=2).channels
     assert SOBI().fit(clean).n_components_ == 3
-    with pytest.raises(ValueError, match="n_components must be at most 3"):
+    with pytest.raises(ValueError, match="^n_components must"):
         SOBI(4).fit(clean)
 
 
 @pytest.mark.parametrize(
     ("model", "error", "words"),
     [
-        (SOBI(lags=0), ValueError, "lags must be positive"),
-        (SOBI(lags=[1, 2.5]), TypeError, "lags must be an integer"),
-        (SOBI(lags=[]), ValueError, "lags must contain one lag or more"),
-        (SOBI(lags=b"ab"), TypeError, "lags must be an integer"),
-        (SOBI(lags=[1, 200]), ValueError, "lags must be below 100"),
-        (SOBI(max_iter=-1), ValueError, "max_iter must not be negative"),
-        (SOBI(diagonalizer=UWEDGE()), ValueError, "^diagonalizer must be an orthogonal one"),
-        (SOBI(diagonalizer="jacobi"), TypeError, "diagonalizer must be an object"),
-        (JADE(7), ValueError, "n_components must be at most 3"),
-        (JADE(random_state="a"), TypeError, "random_state must be"),
+        (SOBI(lags=0), ValueError, "^lags must"),
+        (SOBI(lags=[1, 2.5]), TypeError, "^lags must"),
+        (SOBI(lags=[]), ValueError, "^lags must"),
+        (SOBI(lags=b"ab"), TypeError, "^lags must"),
+        (SOBI(lags=[1, 200]), ValueError, "^lags must"),
+        (SOBI(max_iter=-1), ValueError, "^max_iter must"),
+        (SOBI(diagonalizer=UWEDGE()), ValueError, "^diagonalizer must"),
+        (SOBI(diagonalizer="jacobi"), TypeError, "^diagonalizer must"),
+        (JADE(7), ValueError, "^n_components must"),
+        (JADE(random_state="a"), TypeError, "^random_state must"),
     ],
     ids=str,
 )
@@ -112,7 +112,7 @@ def test_parameters_are_checked(model, error, words):
 
 @pytest.mark.parametrize("kind", [SOBI, JADE])
 def test_data_is_checked(kind):
-    with pytest.raises(ValueError, match="X must contain samples that differ"):
+    with pytest.raises(ValueError, match="^X must"):
         kind().fit(np.ones((10, 2)))
     data = np.random.default_rng(0).laplace(size=(5, 2, 40))
     for wrong, words in (
@@ -128,7 +128,7 @@ def test_data_is_checked(kind):
     model = kind().fit(data)
     with pytest.raises(ValueError, match="features"):
         model.transform(np.zeros((4, 3)))
-    with pytest.raises(ValueError, match=r"X must have shape \(n_samples, 2\)"):
+    with pytest.raises(ValueError, match="^X must"):
         model.inverse_transform(np.zeros((4, 3)))
 
 

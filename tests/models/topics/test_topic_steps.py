@@ -265,7 +265,7 @@ class TestPairs:
         topics = np.kron(np.eye(3), np.full(4, 0.2)) + np.pad(np.full((3, 1), 0.2), ((0, 0), (0, 11)))
         mixtures = rng.dirichlet(np.full(3, 0.2), 4000)
         counts = rng.multinomial(2, mixtures @ (topics / topics.sum(axis=1, keepdims=True)))
-        with pytest.warns(UserWarning, match="all 4000 documents have fewer than three words: topics are found"):
+        with pytest.warns(UserWarning, match="all 4000 documents"):
             model = LatentDirichlet(3, random_state=0).fit(counts)
         assert matched(model.components_, topics / topics.sum(axis=1, keepdims=True)) < 0.15
 

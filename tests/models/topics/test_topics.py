@@ -70,11 +70,9 @@ class TestTopics:
         assert [len(row) for row in words] == [3] * 4
         assert words[0][0] == vocabulary[model.components_[0].argmax()]
         assert list(model.get_feature_names_out()) == [f"singletopic{i}" for i in range(4)]
-        with pytest.raises(ValueError, match="vocabulary must have 20 words"):
+        with pytest.raises(ValueError, match="^vocabulary must"):
             model.top_words(["a"])
-        with pytest.raises(
-            ValueError, match="vocabulary must be the 20 words, unless the model was fitted to a data f"
-        ):
+        with pytest.raises(ValueError, match="^vocabulary must"):
             model.top_words()
 
     def test_top_words_are_the_columns_of_a_data_frame(self):
@@ -105,7 +103,7 @@ class TestTopics:
         counts, *_ = single_topic_corpus(2000, 0)
         counts[:7] = 0
         counts[:7, 0] = 1
-        with pytest.warns(UserWarning, match="7 of 2000 documents have fewer than three words"):
+        with pytest.warns(UserWarning, match="7 of 2000"):
             SingleTopic(4, random_state=0).fit(counts)
 
     @pytest.mark.parametrize(
@@ -113,9 +111,9 @@ class TestTopics:
         [
             (-np.ones((9, 5)), 2, "Negative values in data"),
             (np.full((9, 5), np.nan), 2, "NaN"),
-            (np.ones((9, 5)), 6, "n_components must be at most 5, the number of words"),
-            (np.eye(5), 2, "documents of two words or more; all 5 have fewer"),
-            (np.tile([3, 2, 1, 0, 0], (50, 1)), 4, "more than the data determines"),
+            (np.ones((9, 5)), 6, "^n_components must"),
+            (np.eye(5), 2, "documents of two"),
+            (np.tile([3, 2, 1, 0, 0], (50, 1)), 4, "more than the"),
         ],
     )
     @pytest.mark.filterwarnings("ignore:.*documents have fewer than three words")
@@ -125,12 +123,12 @@ class TestTopics:
 
     def test_other_words_than_in_fit(self):
         model = SingleTopic(4, random_state=0).fit(single_topic_corpus(1000, 0)[0])
-        with pytest.raises(ValueError, match="5 features, but SingleTopic is expecting 20"):
+        with pytest.raises(ValueError, match="5 features, but"):
             model.transform(np.ones((2, 5)))
 
     def test_fractional_counts_warn(self):
         counts, *_ = single_topic_corpus(2000, 0)
-        with pytest.warns(UserWarning, match="not for shares or tf-idf weights"):
+        with pytest.warns(UserWarning, match="not for shares"):
             SingleTopic(4, random_state=0).fit(1.5 * counts)
 
     def test_diagnostics(self):
@@ -141,7 +139,7 @@ class TestTopics:
         assert found["core_errors"].shape == (3,)
 
     def test_more_topics_than_there_are(self):
-        with pytest.warns(UserWarning, match="n_components=5 may be more than the data shows"):
+        with pytest.warns(UserWarning, match="n_components=5 may be"):
             model = LatentDirichlet(5, max_iter=0, random_state=0).fit(mixed_corpus(5000, 0)[0])
         assert model.diagnostics_["second_moment_gap"] < 3
 
@@ -160,7 +158,7 @@ class TestTopics:
         before = model._seen.sums.n_documents[0]
         with pytest.raises(ValueError, match="expecting 20 features"):
             model.partial_fit(np.full((4, 5), 3))
-        with pytest.raises(ValueError, match="n_components must be at most 9"):
+        with pytest.raises(ValueError, match="^n_components must"):
             model.set_params(n_components=12).partial_fit(counts)
         assert model._seen.sums.n_documents[0] == before == 3000
 
@@ -196,7 +194,7 @@ class TestSamplingNoise:
         ratios = []
         for _ in range(10):
             counts = rng.multinomial(20, topic, 300)
-            with pytest.warns(UserWarning, match="n_components=2 may be more than the data shows"):
+            with pytest.warns(UserWarning, match="n_components=2 may be"):
                 found = SingleTopic(2, random_state=0).fit(counts).diagnostics_
             ratios.append(found["second_moment"][1] / found["sampling_noise"])
         assert 0.8 < np.mean(ratios) < 1.25
@@ -222,7 +220,7 @@ class TestSamplingNoise:
                 model.partial_fit(chunk)
             with pytest.raises(NotFittedError):
                 model.transform(counts)
-        with pytest.warns(UserWarning, match="6 of 106 documents have fewer than three words"):
+        with pytest.warns(UserWarning, match="6 of 106"):
             model.partial_fit(counts[1:])
         with pytest.warns(UserWarning, match="6 of 106 documents"):
             whole = LatentDirichlet(2, max_iter=0, random_state=0).fit(np.concatenate([np.eye(6), counts]))
@@ -244,9 +242,9 @@ class TestSamplingNoise:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"alpha_0": "a"}, TypeError, "alpha_0 must be a number"),
-        ({"n_components": 2.5}, TypeError, "n_components must be an integer"),
-        ({"random_state": "abc"}, TypeError, "random_state must be None, a non-negative integer"),
+        ({"alpha_0": "a"}, TypeError, "^alpha_0 must"),
+        ({"n_components": 2.5}, TypeError, "^n_components must"),
+        ({"random_state": "abc"}, TypeError, "^random_state must"),
     ],
 )
 def test_invalid_options_are_refused(options, error, words):
@@ -257,7 +255,7 @@ def test_invalid_options_are_refused(options, error, words):
 
 @pytest.mark.parametrize("scale", [1e40, 1e120])
 def test_documents_whose_words_cannot_be_counted_are_refused(scale):
-    with pytest.raises(ValueError, match=r"X must contain documents of at most 9.0072e\+15 words"):
+    with pytest.raises(ValueError, match="^X must"):
         SingleTopic(2).fit(scale * separated(20))
 
 

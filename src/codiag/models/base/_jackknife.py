@@ -48,6 +48,10 @@ def jackknife_standard_errors(
         An array, or a list of arrays, of standard errors for each learned attribute, such as ``"weights_"``. NaN for
         probabilities that are 0 or 1 with and without each group: that they do not vary is no sign of certainty.
 
+    See Also
+    --------
+    Factorization.jackknife : Standard errors of a tensor fit.
+
     References
     ----------
     .. [1] Busing, Meijer & van der Leeden, "Delete-m jackknife for unequal m", Statistics and Computing 9 (1999).

@@ -19,7 +19,7 @@ from codiag._checks import (
 )
 from codiag._progress import progress_if
 from codiag.methods import Auto, Method, as_method
-from codiag.models.base._components import Components, nearest_order
+from codiag.models.base._components import C, nearest_order
 from codiag.problem import Problem
 from codiag.result import Factorization, complaint_about, solve
 
@@ -60,7 +60,6 @@ class Moments:
 
 
 M = TypeVar("M", bound=Moments)
-C = TypeVar("C", bound=Components)
 
 
 class Model(BaseEstimator):

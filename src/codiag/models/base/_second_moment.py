@@ -29,8 +29,6 @@ MAX_LANCZOS_COLUMNS = 1500
 """Columns of all Lanczos blocks together at which the iteration ends, to bound memory."""
 N_DRAWS = 8
 """Number of random sign vectors over which the sampling noise is averaged."""
-SIGN_SEED = 0x5160
-"""Seed of the random signs. An unusual number: signs must not follow an order by which users shuffled their samples."""
 DENSE_SIZE = 500
 """Rows and columns up to which singular values are computed by a dense decomposition."""
 
@@ -124,7 +122,8 @@ def core_diagnostics(fit: Factorization, values: np.ndarray, noise: float, clipp
 
 def random_signs(n: int, chunk: int = 0) -> np.ndarray:
     """Return random signs (N_DRAWS, n) for the samples of a chunk, which is identified by a number."""
-    return np.random.default_rng([SIGN_SEED, chunk]).choice([-1.0, 1.0], (N_DRAWS, n))
+    # An unusual seed: signs must not follow an order by which users shuffled their samples.
+    return np.random.default_rng([0x5160, chunk]).choice([-1.0, 1.0], (N_DRAWS, n))
 
 
 def weakest_direction(mean: Any, errors: Sequence[Any], k: int) -> tuple[float, float]:

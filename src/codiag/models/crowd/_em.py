@@ -66,18 +66,14 @@ class Posterior(NamedTuple):
 
 def expect(votes: Votes, model: CrowdModel) -> Posterior:
     """Return the probability of each class for every task, and the log-likelihood of the votes and known classes."""
-    return class_posterior(votes, log_joint(votes, model), model.shares)
-
-
-def class_posterior(votes: Votes, joint: np.ndarray, shares: np.ndarray) -> Posterior:
-    """Return the same from the log-probability of the votes on every task together with each class, (tasks, true)."""
+    joint = log_joint(votes, model)
     if votes.gold is not None:
         joint = np.where(votes.with_known(np.ones_like(joint)) > 0, joint, -np.inf)
     largest = joint.max(axis=1, keepdims=True)
     impossible = np.isneginf(largest[:, 0])
     log_likelihood = -np.inf if np.any(impossible) else 0.0
     if np.any(impossible):  # votes that no class explains: their classes have the prior probabilities
-        joint[impossible] = np.log(shares)
+        joint[impossible] = np.log(model.shares)
         largest[impossible] = 0.0
     classes = np.exp(joint - largest)
     sums = classes.sum(axis=1, keepdims=True)
@@ -137,8 +133,7 @@ def run_em(votes: Votes, start: Start, prior: Prior, max_iter: int, tol: float) 
         classes, log_likelihood = expect(votes, model)
         history.append((log_likelihood + log_density(model, prior)) / n_votes)
         converged = len(history) > 1 and history[-1] - history[-2] < tol
-    empty = model.confusions.sum(axis=1, keepdims=True) == 0  # columns without votes become uniform
-    model = model._replace(confusions=np.where(empty, 1 / model.shares.size, model.confusions))
+    model = model._replace(confusions=known_or_uniform(model.confusions))
     return Run(model, classes, log_likelihood, history, bool(converged))
 
 
@@ -153,9 +148,8 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
 def as_prior(votes: Votes, prior: Any, smoothing: float | str, *, one_coin: bool) -> Prior:
     """Return the pseudo-counts; zero if they are estimated later."""
     k = votes.classes.size
-    shares = None if isinstance(prior, str) else as_numbers("prior", prior)
-    if isinstance(prior, str) and prior == "uniform":
-        shares = np.full(k, 1 / k)
+    given = np.full(k, 1 / k) if isinstance(prior, str) else as_numbers("prior", prior)
+    shares = None if isinstance(prior, str) and prior == "estimated" else given
     if shares is not None and (shares.shape != (k,) or not np.all(shares > 0) or not abs(shares.sum() - 1) < 1e-6):
         raise ValueError(f"prior must contain {k} positive shares of sum one, one for each class; got {shares}")
     added = 0.0 if isinstance(smoothing, str) else float(smoothing)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from codiag.labels import as_vector
 
@@ -19,13 +18,9 @@ VOTE_COLUMNS = {"task": ("task",), "worker": ("worker", "judge"), "label": ("lab
 """Names of the columns of votes."""
 GOLD_COLUMNS = {"task": ("task",), "label": ("label", "truth")}
 """Names of the columns of known classes."""
-GOLD_FORMS = (
-    "Pass a mapping from tasks to classes, a pandas Series with the tasks as its index, a data frame with the columns "
-    "task and label, or a tuple of these two columns"
-)
+GOLD_FORMS = "Pass a mapping from tasks to classes, a pandas Series, or a data frame with the columns task and label"
 VOTE_FORMS = (
-    "votes must be a data frame or a dict with the columns task, worker (or judge) and label, a tuple of three such "
-    "columns, or a matrix of tasks x workers"
+    "votes must be columns task, worker (or judge) and label in a data frame or dict, or a matrix of tasks x workers"
 )
 SHOWN = 8
 """Largest number of names in an error message."""
@@ -41,12 +36,6 @@ class VoteColumns(NamedTuple):
 
 def vote_columns(votes: Any, missing: Any = -1) -> VoteColumns:
     """Return the columns of votes in any form; `missing` marks cells without a vote in a matrix."""
-    if isinstance(missing, list | tuple | np.ndarray):
-        raise TypeError(f"missing must be one marker; got {missing!r}. Replace the others with it")
-    if sparse.issparse(votes):
-        raise TypeError(
-            "votes must not be a sparse matrix, in which zero is no vote; pass a tuple of task, worker, label"
-        )
     frame = as_frame(votes)
     if frame is not None:
         import narwhals as nw
@@ -70,10 +59,7 @@ def as_frame(data: Any) -> Any:
         return None
     import narwhals as nw
 
-    try:
-        frame = nw.from_native(data, pass_through=True)
-    except ValueError:  # of narwhals, about columns of the same name
-        raise ValueError(f"votes must have columns of different names; got {_listed(data.columns)}") from None
+    frame = nw.from_native(data, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
         return frame.collect()
     return frame if isinstance(frame, nw.DataFrame) else None
@@ -87,7 +73,8 @@ def named_columns(
     found = [next((given[word] for word in words if word in given), None) for words in wanted.values()]
     if None in found:
         listed = ", ".join(" or ".join(words) for words in wanted.values())
-        raise ValueError(f"{argument} must have the columns {listed}; got {_listed(names)}. Rename them")
+        shown = ", ".join(map(str, list(names)[:SHOWN]))
+        raise ValueError(f"{argument} must have the columns {listed}; got {shown}. Rename them")
     return of_one_length([as_column(table[name]) for name in found])
 
 
@@ -111,11 +98,7 @@ def as_column(values: Any) -> np.ndarray:
 
 
 def _as_matrix(votes: Any) -> np.ndarray:
-    """Return a matrix with unchanged entries, and None for those that are masked."""
-    if isinstance(votes, np.ma.MaskedArray):
-        entries = np.ma.getdata(votes).astype(object)
-        entries[np.ma.getmaskarray(votes)] = None
-        return entries
+    """Return a matrix with unchanged entries."""
     if isinstance(votes, np.ndarray):
         return votes
     try:
@@ -127,12 +110,8 @@ def _as_matrix(votes: Any) -> np.ndarray:
 
 def is_missing(column: np.ndarray, marker: Any = None) -> np.ndarray:
     """Return which entries are None, NaN, NaT, the NA of pandas, or the marker."""
-    if column.dtype.kind == "f":
-        missing = np.isnan(column)
-    elif column.dtype.kind in "mM":
-        missing = np.isnat(column)
-    elif column.dtype != object:
-        missing = np.zeros(column.shape, dtype=bool)
+    if column.dtype != object:
+        missing = np.asarray(column != column)  # NaN and NaT
     else:
         kinds = ("NAType", "NaTType")
         missing = np.array([e is None or type(e).__name__ in kinds or bool(e != e) for e in column], dtype=bool)
@@ -148,33 +127,15 @@ def gold_columns(gold: Any) -> tuple[list[Any] | None, list[Any]]:
     if isinstance(gold, list) or (isinstance(gold, np.ndarray) and gold.ndim > 0):
         return None, _entries_of(gold)
     if isinstance(gold, Mapping):
-        if {"task", "label"} != set(gold):
-            return list(gold), list(gold.values())
-        table = gold
-    else:
-        table = as_frame(gold)
-        if table is None:
-            return _series_entries(gold)
-    names = list(table) if table is gold else table.columns
-    task, label = named_columns(table, names, GOLD_COLUMNS, "y")
-    return task.tolist(), label.tolist()
-
-
-def _series_entries(gold: Any) -> tuple[list[Any] | None, list[Any]]:
-    """Return the index of a series, or None if it has none, and its entries."""
-    import narwhals as nw
-
-    series = nw.from_native(gold, series_only=True, pass_through=True)
-    if not isinstance(series, nw.Series):
+        return list(gold), list(gold.values())
+    table = as_frame(gold)
+    if table is not None:
+        task, label = named_columns(table, table.columns, GOLD_COLUMNS, "y")
+        return task.tolist(), label.tolist()
+    if not hasattr(gold, "to_numpy"):
         raise TypeError(f"y must contain the classes of tasks; got {type(gold).__name__}. {GOLD_FORMS}")
-    index = nw.maybe_get_index(series)
-    return None if index is None else _entries_of(index), _entries_of(series)
+    return _entries_of(gold.index) if hasattr(gold, "index") else None, _entries_of(gold)
 
 
 def _entries_of(column: Any) -> list[Any]:
     return list(as_column(column).tolist())
-
-
-def _listed(names: Iterable[Any]) -> str:
-    texts = [str(name) for name in names]
-    return ", ".join(texts[:SHOWN]) + (", ..." if len(texts) > SHOWN else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -57,35 +58,20 @@ def set_aside_invalid(
     (2999, {'ERROR: timeout': 1})
     """
     as_number("least_share", least_share, zero=True)
-    columns, _, shape = vote_columns(votes, missing)
-    names, codes = _encoded(columns[2])
-    counts = np.bincount(codes, minlength=len(names))
-    is_rare = (counts < least_share * codes.size) & ~np.isin(np.arange(len(names)), _places(names, keep))
-    if np.sum(counts[is_rare]) > MOST_INVALID * codes.size:
-        is_rare[:] = False
-    rare = np.flatnonzero(is_rare)
-    rare = rare[np.argsort(-counts[rare], kind="stable")]
-    valid = _selected(votes, columns, shape, ~is_rare[codes])
-    return valid, {names[place]: int(counts[place]) for place in rare}
-
-
-def _encoded(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
-    """Return different labels in the order of their first vote, and the place of each vote's label among them."""
-    places: dict[Any, int] = {}
-    entries = [None if absent else entry for entry, absent in zip(labels.tolist(), is_missing(labels), strict=True)]
-    try:
-        codes = [places.setdefault(entry, len(places)) for entry in entries]
-    except TypeError as error:
-        raise TypeError(f"label must contain values that can be hashed; {error}") from error
-    return list(places), np.array(codes, dtype=np.int64)
-
-
-def _places(names: list[Any], keep: Iterable[Any]) -> list[int]:
-    """Return the places of labels to keep; missing labels are among these, since the model refuses them by row."""
     if isinstance(keep, str) or not isinstance(keep, Iterable):
         raise TypeError(f"keep must be a collection of labels, as [{keep!r}]; got {keep!r}")
-    kept = [None, *keep]
-    return [place for place, name in enumerate(names) if name in kept]
+    columns, _, shape = vote_columns(votes, missing)
+    absent = is_missing(columns[2])
+    labels = [None if gone else label for label, gone in zip(columns[2].tolist(), absent, strict=True)]
+    kept = [None, *keep]  # the model refuses missing labels by their rows
+    invalid = {
+        label: count
+        for label, count in Counter(labels).most_common()
+        if count < least_share * len(labels) and label not in kept
+    }
+    if sum(invalid.values()) > MOST_INVALID * len(labels):
+        invalid = {}
+    return _selected(votes, columns, shape, np.array([label not in invalid for label in labels])), invalid
 
 
 def _selected(votes: Any, columns: Any, shape: tuple[int, ...] | None, is_valid: np.ndarray) -> Any:

@@ -17,7 +17,7 @@ from codiag.models.crowd._em import Prior, Start, as_prior, expect, known_or_uni
 from codiag.models.crowd._prior import run_with_estimated_prior
 from codiag.models.crowd._starts import start_from_given, start_from_moments
 from codiag.models.crowd._tables import CrowdTables, Tables, keep_results
-from codiag.models.crowd._uncertainty import HIGH, LOW, information_uncertainty, posterior_uncertainty
+from codiag.models.crowd._uncertainty import HIGH, LOW, beta_intervals, posterior_deviations
 from codiag.models.crowd._votes import Votes, as_votes, with_gold
 
 
@@ -80,8 +80,16 @@ class VoteModel(CrowdTables, Model):
 
         Returns
         -------
-        array of shape (n_tasks,), or a series or data frame if votes came as a data frame
+        array of shape (n_tasks,), or a series if votes came as a data frame of pandas
             The labels, in the order of `tasks_`.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).fit_predict(crowd.votes).shape
+        (100,)
         """
         warn_caller(self.learn(X, y))
         return self.labels_
@@ -96,8 +104,16 @@ class VoteModel(CrowdTables, Model):
 
         Returns
         -------
-        array of shape (n_tasks, n_classes), or a data frame if votes came as one
+        array of shape (n_tasks, n_classes), or a data frame if votes came as one of pandas
             The probabilities, with rows of sum one.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).fit_predict_proba(crowd.votes).shape
+        (100, 2)
         """
         warn_caller(self.learn(X, y))
         return self.probas_
@@ -112,8 +128,16 @@ class VoteModel(CrowdTables, Model):
 
         Returns
         -------
-        array of shape (n_tasks, n_classes), or a data frame if votes came as one
+        array of shape (n_tasks, n_classes), or a data frame if votes came as one of pandas
             The probabilities, with rows of sum one.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).fit(crowd.votes).predict_proba(crowd.votes).shape
+        (100, 2)
         """
         check_is_fitted(self)
         votes = as_votes(X, self.missing, workers=self.workers_, classes=self.classes_)
@@ -129,8 +153,16 @@ class VoteModel(CrowdTables, Model):
 
         Returns
         -------
-        array of shape (n_tasks,), or a series or data frame if votes came as a data frame
+        array of shape (n_tasks,), or a series if votes came as a data frame of pandas
             The labels, task by task.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).fit(crowd.votes).predict(crowd.votes).shape
+        (100,)
         """
         check_is_fitted(self)
         votes = as_votes(X, self.missing, workers=self.workers_, classes=self.classes_)
@@ -167,6 +199,8 @@ class DawidSkene(VoteModel):
     max_iter : int
         Largest number of steps of expectation maximization. They end earlier once the objective rises by less than
         `tol` per vote; otherwise there is a warning. Zero returns the start itself.
+    tol : float
+        See `max_iter`.
     prior : "estimated", "uniform" or array of shape (n_classes,)
         The shares of the classes.
     smoothing : "estimated" or float
@@ -180,8 +214,6 @@ class DawidSkene(VoteModel):
         How moments are factorized; by default by joint diagonalization alone.
     n_partitions : int
         Number of random partitions of the workers into three groups to average over.
-    tol : float
-        See `max_iter`.
     missing : object
         Marker of a cell without a vote in a matrix of tasks and workers, besides NaN and None.
     random_state : int or numpy.random.Generator, optional
@@ -190,8 +222,8 @@ class DawidSkene(VoteModel):
     Attributes
     ----------
     labels_ : array of shape (n_tasks,)
-        The most probable class of every task. If votes came as a data frame, this and what follows are series and
-        data frames of the same library.
+        The most probable class of every task. If votes came as a data frame of pandas, this and what follows are
+        series and data frames.
     probas_ : array of shape (n_tasks, n_classes)
         The probability of each class.
     confusion_ : array of shape (n_workers, n_classes, n_classes)
@@ -228,17 +260,13 @@ class DawidSkene(VoteModel):
 
     Notes
     -----
-    If votes came as a data frame, attributes are series and frames of the same library, except for names, lists and
-    numbers.
-
     Classes are named by the assignment under which most votes are right: a crowd that is mostly wrong in the same way
     cannot be distinguished from one that is mostly right.
 
     Tasks, workers and classes are sorted by name when votes are read, so that results do not depend on the order of
     the votes. The partitions of the workers are random: they depend on `random_state`, and on which names come first.
 
-    Standard errors take the other workers as known. With the estimated prior they are those of the posterior
-    distribution of a worker, with a number for smoothing they come from the information in the likelihood. Intervals
+    Standard errors are those of the posterior distribution of a worker, the other workers taken as known. Intervals
     are those of a Beta distribution with this mean and standard error.
 
     Workers who copy each other, or whose mistakes are the same mistakes, are not independent: `Jury` is a model of
@@ -319,21 +347,29 @@ class DawidSkene(VoteModel):
         -------
         tuple of Warning
             The warnings of `fit`.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).learn(crowd.votes)
+        ()
         """
         votes = self._read(data, y)
         prior = as_prior(votes, self.prior, self.smoothing, one_coin=self.one_coin)
         start = self._start(votes, prior)
         if isinstance(self.smoothing, str):
             run, workers = run_with_estimated_prior(votes, start, prior, self.max_iter, self.tol)
-            errors = posterior_uncertainty(votes, run, workers)
         else:
-            run = run_em(votes, start, prior, self.max_iter, self.tol)
-            errors = information_uncertainty(votes, run, prior)
-        accuracy, (low, high) = run.model.accuracies, errors.intervals.T
-        columns = {"accuracy": accuracy, "standard_error": errors.accuracies, LOW: low, HIGH: high}
+            run, workers = run_em(votes, start, prior, self.max_iter, self.tol), None
+        confusion_errors, errors = posterior_deviations(votes, run, prior, workers)
+        accuracy = run.model.accuracies
+        low, high = beta_intervals(accuracy, errors).T
+        columns = {"accuracy": accuracy, "standard_error": errors, LOW: low, HIGH: high}
         keep_results(self, votes, run.classes, known_or_uniform(run.model.confusions), run.model.shares, columns)
         self._model = run.model
-        self.confusion_standard_errors_ = Tables(votes).confusions(errors.confusions)
+        self.confusion_standard_errors_ = Tables(votes).confusions(confusion_errors)
         self.loss_history_, self.log_likelihood_ = run.history, run.log_likelihood
         self.init_, self.converged_ = start.init, run.converged
         return tuple(self._warnings(votes, start))
@@ -357,20 +393,8 @@ class DawidSkene(VoteModel):
                 f"The method of moments cannot tell the {k} classes apart (too few votes, or classes that look alike), "
                 "so EM started from the majority vote."
             )
-        yield from vote_warnings(votes)
         if self.max_iter > 0 and self.tol > 0 and not self.converged_:
             yield not_converged(self.max_iter, self.tol)
-
-
-def vote_warnings(votes: Votes) -> Iterator[Warning]:
-    """Yield a warning if no task has votes of two workers."""
-    pairs = np.unique(np.stack([votes.task, votes.worker]), axis=1)
-    if np.bincount(pairs[0]).max() < 2:
-        yield UserWarning(
-            f"no task has votes of two workers, so that the accuracy of the {votes.workers.size} workers cannot be "
-            "estimated: accuracies are those of the prior, and labels those that were given. Let several workers see "
-            "each task"
-        )
 
 
 def not_converged(max_iter: int, tol: float) -> ConvergenceWarning:

@@ -25,14 +25,17 @@ STRENGTHS = np.array([2.0, 10.0, 50.0, 250.0, 1250.0])
 """Grid of strengths, in votes: how closely the accuracies of a worker in different classes follow the skill."""
 SKILL, STRENGTH = (grid.ravel() for grid in np.meshgrid(SKILLS, STRENGTHS, indexing="ij"))
 """Skill and strength of every kind of worker."""
+MOST_ALIKE = 50.0
+"""Largest strength for standard errors of accuracies, as workers may be less alike than they seem."""
 WEAKEST, STRONGEST = 0.2, 2000.0
 """Bounds of the strength of wrong labels, in votes."""
 ADDED = np.where(SKILL > 0.5, 1.0, 0.01) / np.sum(np.where(SKILL > 0.5, 1.0, 0.01))
 """Pseudo-counts of the kinds, one worker in all: 100 times more for skills above 1/2, as most workers are right."""
 LEAST_ADDED = 1e-3
 """Votes that are added to every cell at least, so that no probability is zero."""
-KIND_STEPS = 50
-"""Steps of expectation maximization for the frequencies of the kinds (chosen by experience)."""
+KIND_STEPS, FEW_STEPS = 50, 10
+"""Steps of expectation maximization for the frequencies of the kinds, and for standard errors, where frequencies nearer
+to even are for what is not known of them (chosen by experience)."""
 PASSES = 4
 """Number of times that the prior of workers is estimated (chosen by experience)."""
 
@@ -118,10 +121,10 @@ def estimate_prior(cells: np.ndarray, *, one_coin: bool) -> CrowdPrior:
     return prior._replace(frequencies=_frequencies(kind_scores(outcomes, prior)))
 
 
-def _frequencies(scores: np.ndarray) -> np.ndarray:
+def _frequencies(scores: np.ndarray, n_steps: int = KIND_STEPS) -> np.ndarray:
     """Return the shares of the kinds among workers, from log-probabilities of their votes (workers, kinds)."""
     frequencies = np.full(SKILL.size, 1 / SKILL.size)
-    for _ in range(KIND_STEPS):
+    for _ in range(n_steps):
         expected = softmax(scores + np.log(frequencies), axis=1).sum(axis=0) + ADDED
         frequencies = expected / expected.sum()
     return frequencies
@@ -134,7 +137,8 @@ def accuracy_deviations(right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     """
     outcomes = Outcomes(right[:, None], wrong[:, None], None)
     prior = CrowdPrior(np.empty(0), np.zeros(1), np.empty((0, 0)), 0.0)
-    mean, square = _moments(outcomes, prior._replace(frequencies=_frequencies(kind_scores(outcomes, prior))))
+    scores = np.where(STRENGTH <= MOST_ALIKE, kind_scores(outcomes, prior), -np.inf)
+    mean, square = _moments(outcomes, prior._replace(frequencies=_frequencies(scores, FEW_STEPS)))
     return np.sqrt(np.maximum(square - mean**2, 0))[:, 0]
 
 

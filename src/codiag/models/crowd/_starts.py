@@ -18,14 +18,7 @@ from scipy.special import softmax
 
 from codiag._checks import UndeterminedError
 from codiag.methods import Method
-from codiag.models.base import (
-    common_order,
-    leading_range,
-    mixture_weights,
-    start_from_views,
-    view_moments,
-    weakest,
-)
+from codiag.models.base import common_order, leading_range, mixture_weights, start_from_views, view_moments, weakest
 from codiag.models.crowd._em import CrowdModel, Prior, Start, as_numbers, expect, log_joint, one_coin
 from codiag.models.crowd._votes import MOST_CELLS, Votes
 
@@ -86,28 +79,18 @@ def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdM
     roots = np.sqrt(sizes[busiest])[:, None, None]
     orders = common_order([(roots * confusions[busiest]).reshape(-1, k) for confusions, _ in estimates])
     total = sum(strength**2 for _, strength in estimates)
-    aligned = [
-        (strength**2 / total, confusions[..., order])
-        for (confusions, strength), order in zip(estimates, orders, strict=True)
-    ]
-    mean = sum((part * confusions for part, confusions in aligned), np.zeros((sizes.size, k, k)))
+    mean = np.zeros((sizes.size, k, k))
+    for (confusions, strength), order in zip(estimates, orders, strict=True):
+        mean += strength**2 / total * confusions[..., order]
     typical = np.average(mean, axis=0, weights=sizes)
     shares = mixture_weights(typical, np.bincount(votes.label, minlength=k) / votes.label.size)
     names = linear_sum_assignment(-typical * shares)[1]  # the assignment under which most votes are right
     if votes.gold is not None:
-        names = named_by_gold(votes.gold, softmax(log_joint(votes, CrowdModel(mean, shares)), axis=1), names)
+        known, same = votes.gold >= 0, np.eye(k)
+        probabilities = softmax(log_joint(votes, CrowdModel(mean, shares))[known], axis=1)
+        scores = same[votes.gold[known]].T @ probabilities  # known tasks of each class, by class of the model
+        names = linear_sum_assignment(-GOLD_CREDIT * same[names] - scores)[1]
     return CrowdModel(mean[..., names], shares[names])
-
-
-def named_by_gold(gold: np.ndarray, probabilities: np.ndarray, names: np.ndarray) -> np.ndarray:
-    """Return the class of the model that has each name: as in `names`, unless enough known classes contradict.
-
-    `probabilities` of the classes of the model (tasks, classes) are those without the known classes.
-    """
-    same = np.eye(names.size)
-    scores = same[gold[gold >= 0]].T @ probabilities[gold >= 0]  # known tasks of each class, by class of the model
-    credit = GOLD_CREDIT * same[names]  # for each class, so that exchanging two costs twice as much
-    return np.asarray(linear_sum_assignment(-credit - scores)[1])
 
 
 def _estimate_partition(
@@ -116,9 +99,6 @@ def _estimate_partition(
     """Return confusion matrices (workers, given, true), classes in any order, and the strength of the weakest class."""
     k = votes.classes.size
     views, unused = make_views(votes, groups)
-    n_complete = int(np.sum(np.all([view.any(axis=1) for view in views], axis=0)))
-    if n_complete < k:
-        return None
     strength, noise = _weakest_pair([view[unused] for view in views], k)
     if not strength > max(noise, 1e-9):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -14,10 +14,10 @@ from codiag.models.crowd._uncertainty import HIGH, LOW
 from codiag.models.crowd._votes import Votes
 
 
-def class_names(classes: np.ndarray, taken: Iterable[str] = ()) -> list[str]:
+def class_names(classes: np.ndarray) -> list[str]:
     """Return names of classes for columns of a table; with numbers if names would not be unique."""
     names = [str(name) for name in classes.tolist()]
-    if len({*names, *taken}) < len(names) + len(list(taken)):
+    if len(set(names)) < len(names):
         return [f"class {place}: {name}" for place, name in enumerate(names)]
     return names
 
@@ -31,10 +31,7 @@ def frame_of(columns: Mapping[str, np.ndarray], library: str | None) -> Any:
 
 
 class Tables:
-    """Results in data frames of the library of the votes; arrays if votes came as arrays.
-
-    Libraries with an index, as pandas, get one; others get the index in the first columns.
-    """
+    """Results as series and data frames of pandas if votes came in one, as arrays otherwise."""
 
     def __init__(self, votes: Votes) -> None:
         self.votes = votes
@@ -43,9 +40,9 @@ class Tables:
         """Return one value for each task."""
         return self._table({"task": self.votes.tasks}, values, name)
 
-    def by_worker(self, values: np.ndarray, name: str) -> Any:
-        """Return one value for each worker."""
-        return self._table({"worker": self.votes.workers}, values, name)
+    def by_worker(self, values: np.ndarray, columns: Any) -> Any:
+        """Return one value for each worker, or one for each worker and each of these columns."""
+        return self._table({"worker": self.votes.workers}, values, columns)
 
     def by_label(self, values: np.ndarray, name: str) -> Any:
         """Return one value for each class."""
@@ -55,42 +52,29 @@ class Tables:
         """Return a row for each task, with a column for every class."""
         return self._table({"task": self.votes.tasks}, values, self.votes.classes, "label")
 
-    def intervals(self, values: np.ndarray) -> Any:
-        """Return a row for each worker, with columns for both ends of the interval of its accuracy."""
-        return self._table({"worker": self.votes.workers}, values, np.array([LOW, HIGH]))
-
-    def by_worker_pair(self, values: np.ndarray) -> Any:
-        """Return a row and a column for each worker."""
-        return self._table({"worker": self.votes.workers}, values, self.votes.workers, "worker")
-
     def confusions(self, values: np.ndarray) -> Any:
         """Return rows by worker and given label, columns by true class; or an array (workers, given, true)."""
-        if self.votes.library is None:
+        if self.votes.library != "pandas":
             return values
         n, k, _ = values.shape
         rows = {"worker": np.repeat(self.votes.workers, k), "label": np.tile(self.votes.classes, n)}
         return self._table(rows, values.reshape(-1, k), self.votes.classes)
 
     def _table(
-        self,
-        index: Mapping[str, np.ndarray],
-        values: np.ndarray,
-        columns: str | np.ndarray,
-        columns_name: str | None = None,
+        self, index: Mapping[str, np.ndarray], values: np.ndarray, columns: Any, columns_name: str | None = None
     ) -> Any:
-        if self.votes.library is None:
+        if self.votes.library != "pandas":
             return values
-        library = import_module(self.votes.library)
-        if not hasattr(library, "MultiIndex"):
-            names: Sequence[str] = [columns] if isinstance(columns, str) else class_names(columns, taken=index)
-            return frame_of({**index, **dict(zip(names, np.atleast_2d(values.T), strict=True))}, self.votes.library)
-        if len(index) > 1:
-            rows = library.MultiIndex.from_arrays(list(index.values()), names=list(index))
-        else:
-            rows = library.Index(*index.values(), name=next(iter(index)))
+        import pandas as pd
+
+        rows = (
+            pd.Index(*index.values(), name=next(iter(index)))
+            if len(index) == 1
+            else pd.MultiIndex.from_arrays(list(index.values()), names=list(index))
+        )
         if isinstance(columns, str):
-            return library.Series(values, index=rows, name=columns)
-        return library.DataFrame(values, index=rows, columns=library.Index(columns, name=columns_name))
+            return pd.Series(values, index=rows, name=columns)
+        return pd.DataFrame(values, index=rows, columns=pd.Index(columns, name=columns_name))
 
 
 class CrowdTables:
@@ -220,4 +204,4 @@ def keep_results(
     model.priors_ = tables.by_label(shares, "prior")
     model.worker_accuracy_ = tables.by_worker(workers["accuracy"], "accuracy")
     model.worker_accuracy_standard_errors_ = tables.by_worker(workers["standard_error"], "standard_error")
-    model.worker_accuracy_interval_ = tables.intervals(np.stack([workers[LOW], workers[HIGH]], axis=1))
+    model.worker_accuracy_interval_ = tables.by_worker(np.stack([workers[LOW], workers[HIGH]], axis=1), [LOW, HIGH])

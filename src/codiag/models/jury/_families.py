@@ -41,7 +41,7 @@ MOST_WORKERS = 120
 """Largest number of judges that are joined; those with the strongest correlations, if there are more."""
 MOST_LEVELS = 12
 """Partitions that are compared at first, evenly spaced among all that linkage proposes."""
-MAX_ITER, TOL = 20, 1e-5
+MAX_ITER, TOL = 60, 1e-6
 """Limits of the fits by which partitions are compared."""
 STRENGTHS = 2.0 ** np.arange(1, 10)
 """How closely judges may resemble the average judge, in votes; the most probable is taken."""
@@ -76,10 +76,10 @@ def find_families(votes: Votes, copies: list[tuple[int, int]], rng: np.random.Ge
     def evidence(level: int) -> float:
         return family_evidence(sample, levels[level])
 
-    best = max(np.unique(np.linspace(0, len(levels) - 1, MOST_LEVELS).astype(int)).tolist(), key=evidence)
+    best = max(sorted({int(level) for level in np.linspace(0, len(levels) - 1, MOST_LEVELS)}), key=evidence)
     while (nearby := max(_neighbours(best, len(levels)), key=evidence)) != best:
         best = nearby
-    return as_families(np.where(levels[best] < 0, None, levels[best]).tolist(), votes.workers)
+    return as_families([None if number < 0 else number for number in levels[best].tolist()], votes.workers)
 
 
 def _neighbours(level: int, n_levels: int) -> list[int]:

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import ndtri, softmax
 
 from codiag._checks import as_flag, as_generator, as_number
 from codiag.models.crowd import (
     HIGH,
     LOW,
+    TAILS,
     Tables,
     VoteModel,
     Votes,
@@ -23,7 +24,6 @@ from codiag.models.crowd import (
     keep_results,
     not_converged,
     one_coin,
-    vote_warnings,
 )
 from codiag.models.jury._dependence import Dependence, find_copies, measure_dependence, residual_correlations
 from codiag.models.jury._families import MAX_ITER, as_families, family_shares, find_families, sample_tasks
@@ -34,8 +34,6 @@ FEWEST_VIEWS = 3
 """Different voices, which are families and judges alone, or effective votes, below which nothing shows who is right."""
 HALVES = 8
 """Random halves of the items, to which the model is fitted again for standard errors."""
-NORMAL = 1.645
-"""Standard errors on either side of an interval of 90 %."""
 
 
 class Jury(VoteModel):
@@ -164,6 +162,14 @@ class Jury(VoteModel):
         -------
         tuple of Warning
             The warnings of `fit`.
+
+        Examples
+        --------
+        >>> from codiag.models import Jury
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> Jury(random_state=0).learn(crowd.votes)
+        ()
         """
         votes = self._read(data, y)
         rng = as_generator(self.random_state, "random_state")
@@ -188,11 +194,11 @@ class Jury(VoteModel):
         self._family_numbers, self._pairs = family, dependence.pairs
         self.families_ = [votes.workers[family == number] for number in range(family.max(initial=-1) + 1)]
         self.copies_ = [tuple(votes.workers[list(pair)].tolist()) for pair in copies]
-        self.dependence_ = Tables(votes).by_worker_pair(dependence_among(self, np.arange(family.size)))
-        ends = dependence.votes + NORMAL * effective_error * np.array([-1, 1])
+        self.dependence_ = Tables(votes).by_worker(dependence_among(self, np.arange(family.size)), votes.workers)
+        ends = dependence.votes + effective_error * ndtri(TAILS)
         self.effective_votes_interval_ = np.clip(ends, 0, votes.label.size / votes.tasks.size)
         self.loss_history_, self.converged_ = run.history, run.converged
-        return tuple(self._warnings(votes))
+        return tuple(self._warnings())
 
     def family_table(self) -> Any:
         """Return the judges who think alike as a table, family by family.
@@ -276,8 +282,7 @@ class Jury(VoteModel):
         sampling = (right * n + 1) * ((1 - right) * n + 1) / (n + 2) ** 2 / (n + 3)  # of a Beta distribution
         return np.sqrt(squares[:-1] + sampling), float(np.sqrt(squares[-1]))
 
-    def _warnings(self, votes: Votes) -> Iterator[Warning]:
-        yield from vote_warnings(votes)
+    def _warnings(self) -> Iterator[Warning]:
         if self.tol > 0 and not self.converged_:
             yield not_converged(self.max_iter, self.tol)
         if self.reason_ is not None:

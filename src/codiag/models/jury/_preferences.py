@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codiag.labels import sorted_names
-from codiag.models.crowd import as_column, as_frame, is_missing, named_columns, of_one_length
+from codiag.models.crowd import SHOWN, as_column, as_frame, is_missing, named_columns, of_one_length
 
 PAIR_COLUMNS = {
     "task": ("task",),
@@ -25,8 +25,6 @@ PAIR_COLUMNS = {
 """Names that the columns of preferences may have."""
 CHOICES = {"first": ("first", "a", "model_a"), "second": ("second", "b", "model_b"), "tie": ("tie",)}
 """Words for the three choices, in small letters."""
-SHOWN = 5
-"""Largest number of choices in an error message."""
 
 
 class Preferences(NamedTuple):

@@ -131,7 +131,17 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         )
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are valid."""
+        """Raise unless parameters are valid.
+
+        Examples
+        --------
+        >>> from codiag.models import JADE
+        >>> JADE().check_parameters()
+        >>> JADE(n_components=0).check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: n_components must be positive; got 0
+        """
         super().check_parameters()
         if self.diagonalizer is not None and not check_method(self.diagonalizer).orthogonal:
             raise ValueError(f"diagonalizer must be an orthogonal one, like Jacobi(); got {self.diagonalizer!r}")

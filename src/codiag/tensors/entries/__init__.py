@@ -2,4 +2,4 @@
 
 from codiag.tensors.entries._cells import Cells, DenseCells, ListedCells
 from codiag.tensors.entries._chunked import ChunkedEntries, checked_chunk_weights
-from codiag.tensors.entries._entries import DenseEntries, Entries, ListedEntries, entries_of_array
+from codiag.tensors.entries._entries import LISTED_SHARE, DenseEntries, Entries, ListedEntries, entries_of_array
