@@ -11,7 +11,7 @@ import numpy as np
 
 from codiag._arrays import to_host
 from codiag._text import visible
-from codiag.least_squares import CANCELLING, NORMAL_QUANTILE, LeastSquares
+from codiag.least_squares import CANCELLING, NORMAL_QUANTILE, TINY, LeastSquares
 from codiag.result import whole_norm
 from codiag.theory._noise_terms import REPLICATES, largest_noise_term
 
@@ -175,7 +175,8 @@ def _about_signs(fit: Factorization) -> str:
     rules, data = fit.constraints or (None,), fit._data
     if data is None or fit._goodness is not None or not all(rule is not None and rule.is_one_sided for rule in rules):
         return ""
-    squares = to_host(LeastSquares(data).residual(fit.tensor).to_dense()) ** 2
+    residual = to_host(LeastSquares(data).residual(fit.tensor).to_dense())
+    squares = (residual / max(float(np.max(np.abs(residual))), TINY)) ** 2
     entries = to_host(data.tensor.to_dense())
     below, total = float(np.sum(squares[entries < 0])), float(np.sum(squares))
     if not below > total / 2 + NORMAL_QUANTILE * math.sqrt(float(np.sum(squares**2))) / 2:
@@ -206,7 +207,7 @@ def _looks_like_counts(fit: Factorization) -> bool:
     if fit._goodness is not None or fit._data is None or fit._scatter is None or fit._scatter.deviations is None:
         return False
     entries = to_host(fit._data.tensor.to_dense())
-    are_counts = bool(np.all((entries >= 0) & (entries == np.rint(entries))))
+    are_counts = bool(np.all((entries >= 0) & (entries == np.rint(entries)) & (entries < 2**53)))
     return are_counts and float(fit._scatter.deviations[-1]) > float(fit._scatter.deviations[0])
 
 

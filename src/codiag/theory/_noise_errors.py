@@ -78,6 +78,7 @@ def scatter_of(fit: Factorization) -> Scatter | None:
     model = to_host(fit.tensor.to_dense()).astype(np.float64) if linear is None else linear.model
     residual = np.asarray(to_host(problem.tensor.to_dense()), dtype=np.float64) - model
     residual = residual if weights is None else residual * np.sqrt(weights)
+    residual = residual / 2.0 ** np.frexp(np.max(np.abs(residual)))[1]  # so that fourth powers are numbers
     observed = None if weights is None else weights > 0
     followed = 0.0 if linear is None else linear.leverages()  # as large as if the fit did not follow entries
     scatter = estimate_scatter(
