@@ -50,7 +50,6 @@ def jackknife_standard_errors(
 
     See Also
     --------
-    Factorization.jackknife : Standard errors of a tensor fit.
 
     References
     ----------
