@@ -219,9 +219,12 @@ class OwnPoisson(Poisson):
 def test_what_is_not_codiags_own_is_given_again_to_load_a_file(own, tmp_path):
     fit = codiag.factorize(np.abs(noisy()), 1, **own, seed=0)
     fit.save(tmp_path / "fit.npz")
-    for wrong in ({}, {"loss": Poisson()}):
-        with pytest.raises(ValueError, match=f"^{next(iter(own))} must be given again"):
-            codiag.Factorization.load(tmp_path / "fit.npz", **wrong)
+    argument = next(iter(own))
+    for wrong in (None, Poisson() if argument == "loss" else "orthogonal"):
+        with pytest.raises(ValueError, match=f"^{argument} must be that of the fit"):
+            codiag.Factorization.load(tmp_path / "fit.npz", **{argument: wrong})
+    with pytest.raises(ValueError, match="^loss must be that of the fit"):
+        codiag.Factorization.load(tmp_path / "fit.npz", **own | {"loss": Huber(1.0)})
     again = codiag.Factorization.load(tmp_path / "fit.npz", **own)
     assert (type(again.loss), again.deviance) == (type(fit.loss), fit.deviance)
     assert_array_equal(again.transform(np.abs(noisy(4))), fit.transform(np.abs(noisy(4))))

@@ -110,6 +110,8 @@ def test_what_cannot_be_resampled_is_refused(tmp_path):
     partly = codiag.factorize(stack + stack.transpose(1, 0, 2), 2, symmetric=(0, 1), seed=0)
     with pytest.raises(ValueError, match="mode 0 shares its factor"):
         partly.bootstrap()
+    refits = partly.bootstrap(mode=2, n=3, seed=0)
+    np.testing.assert_array_equal(refits.factors[0], refits.factors[1])
 
 
 def test_bands_are_those_of_the_refits():

@@ -282,8 +282,10 @@ class Problem:
         """
         return self if constraints is self.constraints else self._with(constraints=constraints)
 
-    def with_part(self, tensor: Tensor, observed: Array | None, constraints: Constraints) -> Problem:
-        """Return the problem on a part of the tensor, or on another form of it, each mode with its own factor.
+    def with_part(
+        self, tensor: Tensor, observed: Array | None, constraints: Constraints, symmetric: Symmetry = False
+    ) -> Problem:
+        """Return the problem on a part of the tensor, or on another form of it.
 
         Parameters
         ----------
@@ -293,6 +295,8 @@ class Problem:
             Weights of its entries, not checked.
         constraints : tuple of Constraint or None, one for each mode, or None
             Those of the part, not checked.
+        symmetric : bool or tuple of int
+            Which modes of the part share a factor; by default each has its own.
 
         Returns
         -------
@@ -313,7 +317,7 @@ class Problem:
             constraints=None if free else constraints,
             second_moment=None,
             labels=None,
-            data=ObservedTensor(tensor, observed, False),
+            data=ObservedTensor(tensor, observed, symmetric),
         )
 
     def with_weights(self, tensor: Tensor, observed: Array | None) -> Problem:

@@ -16,7 +16,7 @@ from codiag._arrays import to_host
 from codiag._text import save_arrays
 from codiag.constraints import Constraint, as_constraints
 from codiag.labels import Labels
-from codiag.losses import Loss, Scatter
+from codiag.losses import Loss, Scatter, as_loss
 from codiag.problem import Problem, Stage
 from codiag.result._linearization import Deviance, has_few_entries
 
@@ -30,7 +30,7 @@ KINDS: dict[str, type] = {name: getattr(room, name) for room in (constraints, lo
 
 
 class RuleNotGivenError(ValueError):
-    """Raised if a file has a rule by its name only, and it is not given again."""
+    """Raised if a loss or a constraint is not that of a file, or is not given where a file has its name only."""
 
 
 def recorded(rule: Constraint | Loss | None, arrays: dict[str, np.ndarray], key: str) -> list[Any] | None:
@@ -51,7 +51,7 @@ def recorded(rule: Constraint | Loss | None, arrays: dict[str, np.ndarray], key:
             values[field.name] = value
         elif isinstance(value, list | tuple):
             values[field.name] = [part is not None for part in value]
-            arrays |= {f"{place}_{index}": to_host(part) for index, part in enumerate(value) if part is not None}
+            arrays |= {f"{place}_{index}": np.asarray(part) for index, part in enumerate(value) if part is not None}
         else:
             arrays[place] = to_host(value)
     return [name, values]
@@ -59,17 +59,17 @@ def recorded(rule: Constraint | Loss | None, arrays: dict[str, np.ndarray], key:
 
 def restored(record: Sequence[Any] | None, file: Mapping[str, np.ndarray], key: str, given: Any = None) -> Any:
     """Return the constraint or the loss that `recorded` wrote: the given one if it is not codiag's own."""
-    if record is None:
-        return None
-    name, *stated = record
-    if not stated:
+    name, *stated = record or ["NoneType", {}]
+    if given is not None or not stated:
         if type(given).__name__ != name:
             argument = key.split("_")[0]
             raise RuleNotGivenError(
-                f"{argument} must be given again, since a file does not contain code and {name} is not codiag's own: "
-                f"Factorization.load(path, {argument}=...) with {name}; got {given!r}"
+                f"{argument} must be that of the fit, {name}: Factorization.load(path, {argument}=...), since a file "
+                f"has no code and only the name of what is not codiag's own; got {given!r}"
             )
         return given
+    if record is None:
+        return None
     kind, values = KINDS[name], {}
     for field in fields(kind):
         value, place = stated[0].get(field.name), f"{key}_{field.name}"
@@ -166,7 +166,7 @@ def read_fit(path: Path, kind: type[Factorization], loss: Any, rules: Any) -> Fa
             stages=tuple(Stage(*stage) for stage in meta["stages"]),
             symmetric=symmetric,
             n_observed=meta["n_observed"],
-            loss=restored(meta["loss"], file, "loss", loss),
+            loss=restored(meta["loss"], file, "loss", as_loss(loss)),
             constraints=_constraints(meta, file, as_constraints(rules, order)),
             labels=_labels(meta, file),
             _residual_excess=meta["residual_excess"],
@@ -193,11 +193,10 @@ def _problem(fit: Factorization, meta: dict[str, Any], file: Any) -> Problem:
 
 
 def _constraints(meta: dict[str, Any], file: Any, given: Any) -> tuple[Constraint | None, ...] | None:
-    records = meta.get("constraints")
-    if records is None:
-        return None
-    rules = given or (None,) * len(records)
-    return tuple(restored(record, file, f"constraints_{mode}", rules[mode]) for mode, record in enumerate(records))
+    free = (None,) * meta["order"]
+    pairs = enumerate(zip(meta.get("constraints") or free, given or free, strict=True))
+    rules = tuple(restored(record, file, f"constraints_{mode}", rule) for mode, (record, rule) in pairs)
+    return rules if any(rules) else None
 
 
 def _restore_errors(fit: Factorization, meta: dict[str, Any], file: Any) -> None:

@@ -16,7 +16,7 @@ from codiag._checks import Seed, as_generator, as_number, as_share, check_n_jobs
 from codiag._progress import progress_if
 from codiag._text import counted, html_table, text_table, visible
 from codiag.least_squares import Limits, minimize, unit_components
-from codiag.problem import Problem, interior, largest_product
+from codiag.problem import Problem, Symmetry, interior, largest_product
 from codiag.result import given_covariances, has_few_entries, unwhitened, whitened
 from codiag.tensors import DenseTensor, FactoredTensor
 from codiag.theory._noise_errors import Intervals
@@ -28,7 +28,7 @@ REFIT = Limits(max_sweeps=50, tol=1e-6)
 """Limits for the fit of a resample, which begins at the fit of all samples: far below its error."""
 
 
-def part_of(problem: Problem, rows: Mapping[int, np.ndarray]) -> Problem | None:
+def part_of(problem: Problem, rows: Mapping[int, np.ndarray], *, symmetric: Symmetry = False) -> Problem | None:
     """Return a problem on some slices of its tensor; None if no entry is observed there, or all are zero."""
     entries, observed = problem.tensor.to_dense(), problem.observed
     if observed is None and problem.tensor.is_partial:
@@ -42,7 +42,7 @@ def part_of(problem: Problem, rows: Mapping[int, np.ndarray]) -> Problem | None:
     xp = array_namespace(entries)
     if not bool(xp.any(entries != 0)) or (observed is not None and not bool(xp.any(observed > 0))):
         return None
-    return problem.with_part(DenseTensor.of(entries, symmetric=False), observed, tuple(constraints))
+    return problem.with_part(DenseTensor.of(entries, symmetric=False), observed, tuple(constraints), symmetric)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -243,7 +243,7 @@ def _refit(
     problem: Problem, start: FactoredTensor, mode: int, rows: np.ndarray
 ) -> tuple[np.ndarray, list[np.ndarray]] | None:
     """Return weights and factors of the fit to some rows, with the signs or phases of the fit to all of them."""
-    part = part_of(problem, {mode: rows})
+    part = part_of(problem, {mode: rows}, symmetric=problem.shared)
     if part is None:
         return None
     kept = [pick(factor, rows, 0) if other == mode else factor for other, factor in enumerate(start.factors)]

@@ -50,6 +50,7 @@ def jackknife_standard_errors(
 
     See Also
     --------
+    Factorization.bootstrap : Standard errors of a tensor fit.
 
     References
     ----------
