@@ -59,8 +59,8 @@ def default() -> str:
     return (
         "## One default for all sets\nAccuracy in per cent over tasks with a truth: `DawidSkene()` over 20 seeds, "
         "median (range), and crowd-kit's `DawidSkene(n_iter=100)`, both from a pandas frame; seconds of processor "
-        "time. What is believed of a worker is estimated from the crowd itself; held-out votes (below) chose that, and "
-        "no truth did.\n\n" + table(("", "codiag", "crowd-kit", "codiag s", "crowd-kit s", "times faster"), rows)
+        "time. What is believed of a worker is estimated from the crowd itself; no truth is used.\n\n"
+        + table(("", "codiag", "crowd-kit", "codiag s", "crowd-kit s", "times faster"), rows)
     )
 
 
@@ -116,7 +116,7 @@ def _by_size(k: int, rounds: int) -> list[str]:
     for n in sizes:
         runs = [_crowd(k, seed, n=n) for seed in range(3)]
         fits = [DawidSkene(max_iter=rounds, smoothing=1.0, random_state=0).fit(run.votes) for run in runs]
-        errors.append(np.mean([np.abs(f.confusion_ - r.errors).mean() for f, r in zip(fits, runs, strict=True)]))
+        errors.append(np.mean([np.abs(f.confusion_ - r.confusions).mean() for f, r in zip(fits, runs, strict=True)]))
     return [*(f"{error:.4f}" for error in errors), f"{np.polyfit(np.log(sizes), np.log(errors), 1)[0]:.2f}"]
 
 
@@ -124,7 +124,7 @@ def _gap(k: int, seed: int) -> float:
     """Return by how much EM from moments ends below EM from the truth, in likelihood per vote."""
     run = _crowd(k, seed)
     options: dict[str, Any] = {"smoothing": 0.0, "max_iter": 500, "tol": 1e-9, "random_state": seed}
-    fit, beside = (DawidSkene(init=init, **options).fit(run.votes) for init in ("moments", run.errors))
+    fit, beside = (DawidSkene(init=init, **options).fit(run.votes) for init in ("moments", run.confusions))
     return float((beside.log_likelihood_ - fit.log_likelihood_) / run.votes[0].size)
 
 

@@ -1,4 +1,4 @@
-"""Nearly as many components as can be determined: order three up to twice the modes, symmetric orders four and six.
+"""Nearly as many components as can be determined: symmetric orders four and six.
 
 ``python -m benchmarks.many_components --seeds 20 --keep`` resumes where it stopped and writes the table to RESULTS.md.
 """
@@ -21,29 +21,21 @@ EVEN: dict[str, Sequence[Any]] = {
     "weights": ["normal", "equal"],
     "noise": [1e-3],
 }
-THREE: dict[str, Sequence[Any]] = {
-    "shape": ["30^3, rank 56", "30^3, rank 55", "30^3, rank 58"],
-    "symmetric": [False, True],
-    "weights": ["normal"],
-    "noise": [1e-3],
-}
-GRIDS = {"even": EVEN, "three": THREE}
 
 
-def _cells(grids: Sequence[str], n_seeds: int, _quick: bool) -> list[Cell]:
-    return [cell for name in grids for cell in combinations({**GRIDS[name], "seed": range(n_seeds), "method": [OURS]})]
+def _cells(n_seeds: int, _quick: bool) -> list[Cell]:
+    return combinations({**EVEN, "seed": range(n_seeds), "method": [OURS]})
 
 
 def _report(records: Sequence[Record]) -> Report:
-    return report_of([place for axes in GRIDS.values() for place in combinations(axes)], records)
+    return report_of(combinations(EVEN), records)
 
 
 def main() -> None:
     parser = parser_of("many_components", __doc__)
-    parser.add_argument("--grids", nargs="+", choices=list(GRIDS), default=list(GRIDS))
     parser.add_argument("--seeds", type=int, default=20)
     options = parser.parse_args()
-    cells = partial(_cells, options.grids, options.seeds)
+    cells = partial(_cells, options.seeds)
     grid = Experiment("many-components", "Many components", SETUP, cells, measured, _report)
     show("many_components", options, [grid], f"## {grid.title}\n{SETUP} {COLUMNS.split(' Others')[0]}")
 

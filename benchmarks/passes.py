@@ -179,6 +179,8 @@ def report() -> str:
         f"of {CHUNK}^3 on threads. Memory: the most that the process has grown by during the fit. 'in memory': the "
         "entries that were observed are copied once, and worked on from there.\n\n"
         + table(("data", "reads", "MB beyond the data", "relative error", "converged"), rows)
+        + "\n\nModels that sum over the rows of a dask array:\n\n"
+        + table(("model", "reads", "with max_iter=0"), of_models())
     )
 
 

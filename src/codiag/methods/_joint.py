@@ -147,7 +147,8 @@ class JointMethod(Method):
             stack = (stack + xp.matrix_transpose(stack)) / 2  # equal up to rounding
         elif diagonalizer.symmetric:
             raise ValueError(
-                f"{diagonalizer!r} is for symmetric matrices and this tensor is not symmetric; use TwoSided(...)"
+                f"{diagonalizer!r} is for symmetric matrices; pass symmetric=True if the tensor is symmetric, or use "
+                "TwoSided(...)"
             )
         if stack.shape[1] > rank or stack.shape[2] > rank:
             diagonalizer = replace(diagonalizer, rank=diagonalizer.rank or rank)

