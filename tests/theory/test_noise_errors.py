@@ -10,8 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 import codiag
 from benchmarks.noise_kinds import NOISES, spectra
-from codiag.losses import Scatter
-from codiag.theory import Linearization
+from codiag.theory import Linearization, Scatter
 
 pytestmark = pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
 

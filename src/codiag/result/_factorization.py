@@ -18,7 +18,7 @@ from codiag._checks import Seed, as_flag, as_share
 from codiag._text import as_file, as_path, counted, reason_of, visible
 from codiag.constraints import Constraint, ConstraintsLike
 from codiag.labels import Labels
-from codiag.losses import Loss, Scatter
+from codiag.losses import Loss
 from codiag.problem import Stage, Stages
 from codiag.result._files import RuleNotGivenError, read_fit, write_fit
 from codiag.result._linearization import Deviance, has_few_entries, linearization_of
@@ -27,7 +27,7 @@ from codiag.tensors import FactoredTensor
 if TYPE_CHECKING:
     from codiag.problem import Problem
     from codiag.selection import RankChoice
-    from codiag.theory import Bootstrap, Diagnosis, Intervals, NoiseErrors, Sensitivity
+    from codiag.theory import Bootstrap, Diagnosis, Intervals, NoiseErrors, Scatter, Sensitivity
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import astuple, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from codiag._arrays import to_host
 from codiag._text import save_arrays
 from codiag.constraints import Constraint, as_constraints
 from codiag.labels import Labels
-from codiag.losses import Loss, Scatter, as_loss
+from codiag.losses import as_loss
 from codiag.problem import Problem, Stage
 from codiag.result._linearization import Deviance, has_few_entries
 
@@ -25,40 +26,50 @@ if TYPE_CHECKING:
 
 FORMAT = "codiag factorization 2"
 
-KINDS: dict[str, type] = {name: getattr(room, name) for room in (constraints, losses) for name in room.__all__}
-"""Constraints and losses of codiag by name, which files hold with all their numbers."""
+KNOWN = ("_noise_errors", "_sensitivity", "_scatter", "_residual_replication", "noise")
+"""What standard errors and `diagnose` are made of, once it has been computed."""
+
+
+@cache
+def _kinds() -> dict[str, type]:
+    """Return the constraints, losses and errors of codiag by name, which files hold with all their numbers."""
+    from codiag.theory import NoiseErrors, Scatter, Sensitivity
+
+    rules = {name: getattr(room, name) for room in (constraints, losses) for name in room.__all__}
+    return rules | {kind.__name__: kind for kind in (NoiseErrors, Scatter, Sensitivity)}
 
 
 class RuleNotGivenError(ValueError):
     """Raised if a loss or a constraint is not that of a file, or is not given where a file has its name only."""
 
 
-def recorded(rule: Constraint | Loss | None, arrays: dict[str, np.ndarray], key: str) -> list[Any] | None:
-    """Return a constraint or a loss as JSON can hold it; arrays that belong to it are added to `arrays`.
+def recorded(thing: Any, arrays: dict[str, np.ndarray], key: str) -> Any:
+    """Return a constraint, a loss or errors as JSON can hold them; arrays that belong to them are added to `arrays`.
 
-    One that is not codiag's own has its name only.
+    What is not codiag's own has its name only.
     """
-    if rule is None:
-        return None
-    name = type(rule).__name__
-    values: dict[str, Any] = {}
-    if KINDS.get(name) is not type(rule):
+    if thing is None or isinstance(thing, float):
+        return thing
+    name, values = type(thing).__name__, {}
+    if _kinds().get(name) is not type(thing):
         return [name]
-    for field in fields(rule):
-        value, place = getattr(rule, field.name), f"{key}_{field.name}"
+    for field in fields(_kinds()[name]):
+        value, place = getattr(thing, field.name), f"{key}_{field.name}"
         value = value.item() if isinstance(value, np.generic) else value
-        if value is None or isinstance(value, str | bool | int | float):
-            values[field.name] = value
-        elif isinstance(value, list | tuple):
-            values[field.name] = [part is not None for part in value]
+        if isinstance(value, list | tuple) and any(hasattr(part, "shape") or isinstance(part, list) for part in value):
+            values[field.name] = {"arrays": [part is not None for part in value]}
             arrays |= {f"{place}_{index}": np.asarray(part) for index, part in enumerate(value) if part is not None}
-        else:
+        elif hasattr(value, "shape"):
             arrays[place] = to_host(value)
+        else:
+            values[field.name] = value
     return [name, values]
 
 
-def restored(record: Sequence[Any] | None, file: Mapping[str, np.ndarray], key: str, given: Any = None) -> Any:
-    """Return the constraint or the loss that `recorded` wrote: the given one if it is not codiag's own."""
+def restored(record: Any, file: Mapping[str, np.ndarray], key: str, given: Any = None) -> Any:
+    """Return what `recorded` wrote: the given constraint or loss if it is not codiag's own."""
+    if isinstance(record, float):
+        return record
     name, *stated = record or ["NoneType", {}]
     if given is not None or not stated:
         if type(given).__name__ != name:
@@ -70,15 +81,18 @@ def restored(record: Sequence[Any] | None, file: Mapping[str, np.ndarray], key: 
         return given
     if record is None:
         return None
-    kind, values = KINDS[name], {}
+    kind, values = _kinds()[name], {}
     for field in fields(kind):
         value, place = stated[0].get(field.name), f"{key}_{field.name}"
-        if place in file:
-            value = file[place]
-        elif isinstance(value, list):
-            value = [file[f"{place}_{index}"] if is_there else None for index, is_there in enumerate(value)]
-        values[field.name] = value
+        if isinstance(value, dict):
+            parts = enumerate(value["arrays"])
+            value = tuple(file[f"{place}_{index}"] if is_there else None for index, is_there in parts)
+        values[field.name] = file[place] if place in file else _as_tuples(value)
     return kind(**values)
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
 def write_fit(path: Path, fit: Factorization) -> None:
@@ -105,7 +119,7 @@ def write_fit(path: Path, fit: Factorization) -> None:
         meta["names"] = list(fit.labels.names)
         meta["attributes"] = [_writable(attributes) for attributes in fit.labels.attributes]
         arrays |= {f"labels_{mode}": values for mode, values in enumerate(fit.labels.values) if values is not None}
-    meta |= _known_errors(fit, arrays)
+    meta["known"] = {name: recorded(vars(fit)[name], arrays, name) for name in KNOWN if name in vars(fit)}
     if fit.problem is not None and has_few_entries(fit.problem):
         meta["shared"] = fit.problem.symmetric
         arrays |= _data(fit.problem)
@@ -118,21 +132,6 @@ def _data(problem: Problem) -> dict[str, np.ndarray]:
     weights = problem.observed_mask() if problem.tensor.is_partial and problem.observed is None else problem.observed
     arrays = {"tensor": problem.tensor.to_dense(), "observed": weights, "second_moment": problem.second_moment}
     return {name: to_host(array) for name, array in arrays.items() if array is not None}
-
-
-def _known_errors(fit: Factorization, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Return what has been computed of the errors of a fit, with its arrays added to `arrays`; compute nothing."""
-    known, meta = vars(fit), {}
-    if "noise" in known and "_sensitivity" in known and "_noise_errors" in known:
-        sensitivity, errors = fit._sensitivity, fit._noise_errors
-        meta = {"noise": fit.noise, "n_parameters": sensitivity.n_parameters, "undetermined": sensitivity.undetermined}
-        arrays |= {"worth": sensitivity.worth, "sensitivity_weights": sensitivity.weights, "errors": errors.weights}
-        arrays |= {f"sensitivity_{mode}": entries for mode, entries in enumerate(sensitivity.entries)}
-        arrays |= {f"errors_{mode}": entries for mode, entries in enumerate(errors.entries)}
-    if known.get("_scatter") is not None and "_residual_replication" in known:
-        meta |= {"explains_residual": known["_scatter"].explains_residual, "replication": fit._residual_replication}
-        arrays |= known["_scatter"].to_arrays()
-    return meta
 
 
 def _writable(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,7 +173,7 @@ def read_fit(path: Path, kind: type[Factorization], loss: Any, rules: Any) -> Fa
             _entry_weights=file.get("entry_weights"),
         )
         fit = fit if "tensor" not in file else replace(fit, problem=_problem(fit, meta, file))
-        _restore_errors(fit, meta, file)
+        vars(fit).update({name: restored(record, file, name) for name, record in meta["known"].items()})
         return fit
 
 
@@ -197,18 +196,3 @@ def _constraints(meta: dict[str, Any], file: Any, given: Any) -> tuple[Constrain
     pairs = enumerate(zip(meta.get("constraints") or free, given or free, strict=True))
     rules = tuple(restored(record, file, f"constraints_{mode}", rule) for mode, (record, rule) in pairs)
     return rules if any(rules) else None
-
-
-def _restore_errors(fit: Factorization, meta: dict[str, Any], file: Any) -> None:
-    from codiag.theory import NoiseErrors, Sensitivity
-
-    modes = range(len(fit.factors))
-    if "worth" in file:
-        entries = tuple(file[f"sensitivity_{mode}"] for mode in modes)
-        rows = tuple(tuple(mode) for mode in meta["undetermined"])
-        known = Sensitivity(entries, file["worth"], meta["n_parameters"], rows, file["sensitivity_weights"])
-        errors = NoiseErrors(tuple(file[f"errors_{mode}"] for mode in modes), file["errors"])
-        vars(fit).update(_sensitivity=known, _noise_errors=errors, noise=meta["noise"])
-    if "explains_residual" in meta:
-        scatter = Scatter.from_arrays(file, fit.shape, explains_residual=meta["explains_residual"])
-        vars(fit).update(_scatter=scatter, _residual_replication=meta["replication"])

@@ -40,6 +40,7 @@ from codiag.theory._noise_errors import (
 )
 from codiag.theory._noise_terms import REPLICATES, deviance_without, largest_noise_term, outliers_of, replication_of
 from codiag.theory._resampling import Bootstrap, bootstrap, part_of
+from codiag.theory._scatter import Scatter, estimate_scatter
 from codiag.theory._sensitivity import (
     Sensitivity,
     Unknowns,

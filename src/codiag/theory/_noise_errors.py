@@ -21,10 +21,10 @@ import numpy as np
 from codiag._arrays import double, is_complex, like, to_host
 from codiag._text import described
 from codiag.least_squares import NORMAL_QUANTILE, LeastSquares
-from codiag.losses import Scatter, correlations_at, estimate_scatter
 from codiag.problem import Problem
 from codiag.result import given_covariances, whitened
 from codiag.tensors import DenseTensor, FactoredTensor
+from codiag.theory._scatter import Scatter, correlations_at, estimate_scatter
 from codiag.theory._sensitivity import (
     MOST_UNKNOWNS,
     Inverse,
@@ -49,7 +49,8 @@ MOST_LEVERAGE = 0.9
 """Leverage beyond which a residual says nothing about noise."""
 
 
-class NoiseErrors(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class NoiseErrors:
     """Standard errors relative to `Factorization.noise`.
 
     Attributes
@@ -148,8 +149,8 @@ def _whitened_errors(fit: Factorization) -> NoiseErrors | None:
         return None
     white, components = whitened(fit.problem, fit.tensor, covariances)
     ratio = math.sqrt(LeastSquares(white).distance(components)) / (fit.relative_error * fit.norm)
-    entries, weights = linear.errors_of_whitened([np.linalg.inv(own) for own in covariances])
-    return NoiseErrors(tuple(ratio * errors for errors in entries), ratio * weights)
+    known = linear.errors_of_whitened([np.linalg.inv(own) for own in covariances])
+    return NoiseErrors(tuple(ratio * errors for errors in known.entries), ratio * known.weights)
 
 
 class Intervals(NamedTuple):
