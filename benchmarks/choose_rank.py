@@ -153,7 +153,7 @@ def _measured(cell: Cell, _: int) -> Values:
     settled = _closer(tensor.tensor, choice.fits)
     table = _settled(choice, tensor.tensor, settled)
     values |= tlviz_choices(settled, tensor.tensor, seed_of("halves", axes, cell["seed"]))
-    values["worth"] = math.sqrt(float(np.min(oracle.sensitivity.worth))) / largest_noise_term(oracle)
+    values["worth"] = math.sqrt(float(np.min(oracle._sensitivity.worth))) / largest_noise_term(oracle)
     return values | {name: float(rule(table)) for name, rule in RULES.items()}
 
 

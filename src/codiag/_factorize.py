@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from codiag._arrays import Array, TensorLike
@@ -12,8 +13,8 @@ from codiag._progress import progress_if
 from codiag.constraints import ConstraintsLike
 from codiag.losses import Loss
 from codiag.methods import Method, as_method
-from codiag.problem import Problem, as_problem
-from codiag.result import Factorization, complaint_about, solve
+from codiag.problem import Problem, as_problem, warn_of_unlisted_counts
+from codiag.result import Factorization, complaint_about, solve, whitened_fit
 
 
 @explains_keywords
@@ -105,6 +106,7 @@ def factorize(
     """
     stated = {"constraints": constraints, "observed": observed, "symmetric": symmetric, "loss": loss}
     problem = as_problem(tensor, rank, **stated)
+    warn_of_unlisted_counts(problem.loss, tensor, problem.n_observed, problem.tensor.shape, stacklevel=4)
     with progress_if(progress, "factorizing"):
         fit, complaint = fitted(problem, method, seed)
     if complaint is not None:
@@ -115,18 +117,15 @@ def factorize(
 def fitted(problem: Problem, method: Any, seed: Any) -> tuple[Factorization, str | None]:
     """Return the fit of a problem, whose rank is chosen if it has none, and the text of a warning about it."""
     from codiag.selection import fit_with_chosen_rank
-    from codiag.theory import whitened_fit
 
-    strategy, loss = as_method(method), problem.loss
-    correlated = loss if loss is not None and loss.has_covariance else None
-    plain = problem if correlated is None else problem.with_loss(None)
+    strategy, choice = as_method(method), None
+    is_correlated = problem.loss is not None and problem.loss.has_covariance
     if problem.rank == 0:
+        plain = problem.with_loss(None) if is_correlated else problem
         fit = fit_with_chosen_rank(plain, method, seed, "rank cannot be 'auto'")
-        plain = plain.with_rank(fit.rank)
-    elif correlated is None:
-        fit = solve(plain, strategy, seed)
-    if correlated is not None:
-        choice = fit.rank_choice if problem.rank == 0 else None
-        fit = whitened_fit(plain, correlated, strategy, seed)
-        vars(fit)["rank_choice"] = choice  # a copy would lose the errors that belong to this loss
+        problem, choice = problem.with_rank(fit.rank), fit.rank_choice
+    elif not is_correlated:
+        fit = solve(problem, strategy, seed)
+    if is_correlated:
+        fit = replace(whitened_fit(problem, strategy, seed), rank_choice=choice)
     return fit, complaint_about(fit, strategy)

@@ -213,7 +213,7 @@ def _fitted(
         fit, doubt = fitted(as_problem(tensor, **stated), method, seed)
     except (ValueError, TypeError) as error:
         return error
-    return fit if is_kept else fit.without_data(), doubt
+    return fit if is_kept else fit.drop_data(), doubt
 
 
 def _failure(errors: Mapping[int, Exception], fits: Sequence[Factorization | None]) -> Exception:

@@ -55,7 +55,7 @@ def test_polish_replacements_and_random_starts_stay_on_the_host(noise, symmetric
     here = codiag.factorize(entries, 4, seed=0)
     there = codiag.factorize(strict.asarray(entries), 4, seed=0)
     assert there.relative_error == pytest.approx(here.relative_error, rel=1e-8)
-    assert there.residual_excess == pytest.approx(here.residual_excess, rel=1e-6)
+    assert there._residual_excess == pytest.approx(here._residual_excess, rel=1e-6)
 
 
 @pytest.mark.parametrize("constraints", ["nonnegative", None])

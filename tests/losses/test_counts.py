@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -198,7 +199,7 @@ def test_what_a_component_of_sparse_counts_is_worth_is_its_deviance(seed):
     assert "multiplies" not in str(fit.diagnose())  # errors of an entry of typical variance: there is none
     assert higher.diagnose().superfluous
     assert "try rank 2" in str(higher.diagnose())
-    assert math.isnan(deviance_without(fit.without_data(), 0))
+    assert math.isnan(deviance_without(fit.drop_data(), 0))
 
 
 def test_counts_that_a_table_does_not_list_are_asked_about():
@@ -209,8 +210,15 @@ def test_counts_that_a_table_does_not_list_are_asked_about():
     listed = np.argwhere(counts > 0)
     table = pandas.DataFrame(listed, columns=["place", "hour", "day"]).assign(n=counts[counts > 0])
     zeros = codiag.io.labelled_tensor(table, absent="zero")
-    with pytest.warns(UserWarning, match=f"the table lists {len(listed)} of {counts.size} combinations"):
+    with pytest.warns(UserWarning, match=f"the table lists {len(listed)} of {counts.size} combinations") as warned:
         codiag.factorize(table, 1, loss="poisson", seed=0)
+    assert warned[0].filename == __file__  # the line of the user
+    with pytest.warns(UserWarning, match="the table lists") as warned:
+        codiag.choose_rank(table, range(1, 2), loss="poisson", seed=0)
+    assert warned[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the core is silent
+        codiag.Problem(table, 1, loss="poisson")
     fit = codiag.factorize(zeros, 1, loss="poisson", seed=0)
     with pytest.warns(UserWarning, match="are taken as"):
         fit.transform(table, mode=0)

@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
+from codiag.methods import NLS
 from codiag.synthetic import noisy_tensor, unit_factor
 from codiag.tensors import FactoredTensor, symmetrize
 
@@ -158,16 +159,55 @@ def test_a_fit_is_loaded_by_the_name_it_was_saved_under(tmp_path):
     assert codiag.Factorization.load(tmp_path / "plain").stages == fit.stages
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda fit: pickle.loads(pickle.dumps(fit))])
-def test_copies_compute_nothing_and_keep_the_problem(copied, monkeypatch):
-    """Error bars are computed when they are read, from the copy as from the fit."""
-    planted = noisy_tensor((5, 6, 7), 2, noise=0.01, seed=0)
-    fit = codiag.factorize(planted.tensor, 2, observed=np.random.default_rng(1).random((5, 6, 7)) > 0.2, seed=0)
+@pytest.mark.parametrize(
+    "stated", [{"constraints": "nonnegative"}, {"observed": True}, {"loss": "poisson"}, {}], ids=str
+)
+def test_nothing_computes_standard_errors_but_reading_them(stated, monkeypatch, tmp_path):
+    tensor = np.random.default_rng(0).poisson(
+        np.einsum("ir,jr,kr->ijk", *np.random.default_rng(1).random((3, 7, 2)) * 4)
+    )
+    stated |= {"observed": np.random.default_rng(1).random(tensor.shape) > 0.2} if "observed" in stated else {}
+    fit = codiag.factorize(tensor, 2, **stated, seed=0)
     with monkeypatch.context() as patch:
-        patch.setattr("codiag.theory.restricted_sensitivity", lambda *_: pytest.fail("error bars are computed"))
-        other = copied(fit)
-    assert other.problem is not None
-    assert_array_equal(other.standard_errors, fit.standard_errors)
+        for name in ("sensitivity_of", "noise_errors", "scatter_of", "replication_of", "noise_level"):
+            patch.setattr(f"codiag.theory.{name}", lambda *_: pytest.fail("error bars are computed"))
+        fit.save(tmp_path / "fit.npz")
+        others = [codiag.Factorization.load(tmp_path / "fit.npz"), copy.copy(fit), copy.deepcopy(fit)]
+        others.append(pickle.loads(pickle.dumps(fit)))
+        fit.bootstrap(n=2, seed=0)
+        fit.transform(tensor[:2])
+    for other in others:
+        assert_array_equal(other.problem.tensor.to_dense(), fit.problem.tensor.to_dense())
+        assert_array_equal(other.standard_errors, fit.standard_errors)
+        assert str(other.diagnose()) == str(fit.diagnose())
+
+
+@pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
+@pytest.mark.parametrize(("noise", "n_others"), [(0.0, 0), (0.1, 0), (0.02, 2)])
+def test_fits_without_a_best_one_have_not_converged(noise, n_others):
+    """Limits of rank two have rank three. With noise, some have a minimum: then components are bounded, and stay so."""
+    for seed in range(20 if noise == 0 else 8):
+        rng = np.random.default_rng(seed)
+        a, b, c = (rng.standard_normal((size, 2 + n_others)) for size in (12, 15, 18))
+        pairs = [(0, 0, 1), (0, 1, 0), (1, 0, 0), *[(i, i, i) for i in range(2, 2 + n_others)]]
+        tensor = sum(np.einsum("i,j,k->ijk", a[:, i], b[:, j], c[:, k]) for i, j, k in pairs)
+        tensor += noise * np.sqrt(np.mean(tensor**2)) * rng.standard_normal(tensor.shape)
+        fit = codiag.factorize(tensor, 2 + n_others, seed=0)
+        assert not (noise == 0 and fit.converged)
+        if fit.converged:
+            assert fit.weights.max() < 10 * fit.norm
+            again = codiag.factorize(tensor, fit.rank, method=NLS(init=fit), seed=0)
+            assert_allclose(again.weights, fit.weights, rtol=0.01)
+
+
+def test_components_that_cancel_exactly_have_converged():
+    a = np.random.default_rng(0).standard_normal((3, 9, 2))
+    a[:, :, 1] = a[:, :, 0] + 0.05 * a[:, :, 1]
+    tensor = np.einsum("r,ir,jr,kr->ijk", [1.0, -1.0], *a)
+    with pytest.warns(codiag.ConvergenceWarning, match="^components cancel"):
+        fit = codiag.factorize(tensor, 2, seed=0)
+    assert fit.converged
+    assert fit.relative_error < 1e-9
 
 
 def test_results_are_shown_as_people_read_them():

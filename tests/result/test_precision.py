@@ -9,6 +9,7 @@ import pytest
 
 import codiag
 from codiag._arrays import like, to_host
+from codiag.synthetic import noisy_tensor
 from codiag.tensors import (
     CrossMomentTensor,
     DaskTensor,
@@ -163,8 +164,8 @@ def test_noise_and_standard_errors_follow_the_residual():
     fit = codiag.factorize(SparseTensor(places, entries[tuple(places)], entries.shape), RANK, seed=0)
     dense = codiag.factorize(DenseTensor(entries.astype(np.float64)), RANK, seed=0)
     assert fit.noise == pytest.approx(dense.noise, rel=1e-3)
-    np.testing.assert_allclose(fit.sensitivity.factors, dense.sensitivity.factors, rtol=1e-2)
-    np.testing.assert_allclose(fit.standard_errors, fit.noise * fit.sensitivity.factors, rtol=1e-12)
+    np.testing.assert_allclose(fit._sensitivity.factors, dense._sensitivity.factors, rtol=1e-2)
+    np.testing.assert_allclose(fit.standard_errors, fit.noise * fit._sensitivity.factors, rtol=1e-12)
 
 
 class TestWhatCancels:
@@ -205,3 +206,15 @@ class TestWhatCancels:
         entries = few_entries((12, 11, 10), np.float32, 1e-4)
         halves = SumTensor([DenseTensor(entries / 2), DenseTensor(entries / 2)])
         assert_true(codiag.factorize(halves, RANK, seed=0), entries)
+
+
+@pytest.mark.parametrize("stated", [{}, {"constraints": "nonnegative"}], ids=str)
+@pytest.mark.parametrize("scale", [1e-145, 1e80, 1e150])
+@pytest.mark.filterwarnings("error")
+def test_errors_and_advice_of_entries_of_any_size(scale, stated):
+    tensor = np.abs(noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor)
+    fit, scaled = (codiag.factorize(size * tensor, 2, **stated, seed=0) for size in (1.0, scale))
+    np.testing.assert_allclose(scaled.standard_errors, fit.standard_errors, rtol=1e-6)
+    np.testing.assert_allclose(scaled.weight_standard_errors / scale, fit.weight_standard_errors, rtol=1e-6)
+    assert scaled.diagnose().verdicts == fit.diagnose().verdicts
+    assert scaled.noise_model == fit.noise_model

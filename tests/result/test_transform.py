@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from dataclasses import dataclass
 from itertools import permutations
@@ -15,7 +16,7 @@ from scipy.optimize import nnls
 
 import codiag
 from codiag.constraints import Constraint, Fixed, NonNegative, Ridge
-from codiag.losses import Poisson
+from codiag.losses import Gaussian, Huber, Poisson
 from codiag.tensors import SparseTensor, symmetrize
 from experiments.fitting import silent_fit
 from tensor_cases import LIBRARIES, TENSORS
@@ -215,11 +216,51 @@ class OwnPoisson(Poisson):
 
 
 @pytest.mark.parametrize("own", [{"constraints": [NotPositive(), NonNegative(), None]}, {"loss": OwnPoisson()}])
-def test_files_refuse_constraints_and_losses_of_ones_own(own, tmp_path):
+def test_what_is_not_codiags_own_is_given_again_to_load_a_file(own, tmp_path):
     fit = codiag.factorize(np.abs(noisy()), 1, **own, seed=0)
-    with pytest.raises(ValueError, match="^constraints and loss must"):
-        fit.save(tmp_path / "fit.npz")
-    assert list(tmp_path.iterdir()) == []
+    fit.save(tmp_path / "fit.npz")
+    argument = next(iter(own))
+    for wrong in (None, Poisson() if argument == "loss" else "orthogonal"):
+        with pytest.raises(ValueError, match=f"^{argument} must be that of the fit"):
+            codiag.Factorization.load(tmp_path / "fit.npz", **{argument: wrong})
+    with pytest.raises(ValueError, match="^loss must be that of the fit"):
+        codiag.Factorization.load(tmp_path / "fit.npz", **own | {"loss": Huber(1.0)})
+    again = codiag.Factorization.load(tmp_path / "fit.npz", **own)
+    assert (type(again.loss), again.deviance) == (type(fit.loss), fit.deviance)
+    assert_array_equal(again.transform(np.abs(noisy(4))), fit.transform(np.abs(noisy(4))))
+
+
+LOSSES = [
+    "poisson",
+    "negative_binomial",
+    Huber(2.0),
+    Gaussian([np.linspace(1, 2, 7), None, np.eye(9) + 0.5]),
+    Gaussian("modes"),
+]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss if isinstance(loss, str) else type(loss).__name__)
+def test_files_copies_and_pickles_keep_the_loss(loss, tmp_path):
+    tensor = np.round(np.abs(40 * noisy())) + np.random.default_rng(0).poisson(3.0, noisy().shape)
+    fit = codiag.factorize(tensor, 1, loss=loss, seed=0)
+    fit.save(tmp_path / "fit.npz")
+    saved = codiag.Factorization.load(tmp_path / "fit.npz")
+    new = tensor[:3] + 1.0
+    for again in (saved, copy.copy(fit), copy.deepcopy(fit), pickle.loads(pickle.dumps(fit))):
+        assert type(again.problem.loss) is type(again.loss) is type(fit.loss)
+        assert again.deviance == fit.deviance
+        assert_array_equal(again.transform(new), fit.transform(new))
+        assert_array_equal(again.standard_errors, fit.standard_errors)
+        assert_array_equal(again.bootstrap(n=2, seed=0).weights, fit.bootstrap(n=2, seed=0).weights)
+
+
+def test_coefficients_take_covariances_into_account():
+    """They are those of the fit for the samples that were fitted, as under all losses."""
+    covariance = np.diag(np.geomspace(0.01, 100, 8))
+    fit = codiag.factorize(noisy(), RANK, loss=Gaussian([None, covariance, None]), seed=0)
+    assert_allclose(fit.transform(noisy()), fit.factors[0] * fit.weights, atol=1e-6 * fit.weights.max())
+    with pytest.raises(ValueError, match="^new must be complete"):
+        fit.transform(np.where(np.arange(9) > 7, np.nan, noisy()))
 
 
 @pytest.mark.parametrize(

@@ -333,7 +333,7 @@ def test_weight_errors_are_those_of_the_jacobian():
         expected = fit.noise * fit.weights[i] * math.sqrt(slope @ covariance @ slope)
         assert_allclose(fit.weight_standard_errors[i], expected, rtol=1e-6)
     known = codiag.Problem(tensor, 2, observed=np.full(tensor.shape, 2.0))
-    assert_allclose(restricted_sensitivity(fit.tensor, known).weights, fit.sensitivity.weights, rtol=1e-6)
+    assert_allclose(restricted_sensitivity(fit.tensor, known).weights, fit._sensitivity.weights, rtol=1e-6)
 
 
 def test_weight_errors_are_saved(tmp_path):

@@ -75,7 +75,7 @@ class TestRank:
         problem = noisy_tensor((10,) * 3, 4, noise=noise, symmetric=symmetric, seed=1)
         fit = codiag.factorize(problem.tensor, 2, symmetric=symmetric, seed=0)
         told = fit.diagnose()
-        assert fit.residual_excess > 1
+        assert fit._residual_excess > 1
         assert "well" not in told.verdicts
         assert "The residual is not white noise" in str(told)
         assert "try rank 3" in str(told)
@@ -163,7 +163,7 @@ class TestResidual:
     def test_a_fit_keeps_what_it_saw(self, tmp_path):
         fit = codiag.factorize(noisy_tensor((6, 7, 8), 2, noise=0.1, seed=0).tensor, 1, seed=0)
         fit.save(tmp_path / "fit.npz")
-        assert codiag.Factorization.load(tmp_path / "fit.npz").residual_excess == fit.residual_excess
+        assert codiag.Factorization.load(tmp_path / "fit.npz")._residual_excess == fit._residual_excess
 
 
 class TestConverged:

@@ -56,7 +56,7 @@ def test_what_says_nothing_changes_no_standard_error(known):
     for own, expected in zip(fit.entry_standard_errors, plain.entry_standard_errors, strict=True):
         assert_allclose(own, expected, rtol=1e-4)
     assert (fit.norm, fit.noise) == pytest.approx((plain.norm, plain.noise))
-    assert_allclose(fit.sensitivity.worth, plain.sensitivity.worth, rtol=1e-4)
+    assert_allclose(fit._sensitivity.worth, plain._sensitivity.worth, rtol=1e-4)
 
 
 def test_symmetric_tensors_have_the_noise_of_their_different_entries():
@@ -89,7 +89,7 @@ def test_what_constraints_hold_does_not_move():
     assert held.any()
     assert np.all(fit.entry_standard_errors[1][held] == 0)
     assert np.all(fit.entry_standard_errors[1][~held] > 0)
-    assert fit.sensitivity.n_parameters == pytest.approx(np.count_nonzero(~held) + 8 * 3 - 3)
+    assert fit._sensitivity.n_parameters == pytest.approx(np.count_nonzero(~held) + 8 * 3 - 3)
 
 
 def test_entries_are_counted():
@@ -205,7 +205,7 @@ def test_copies_keep_what_was_computed_from_the_problem(copied, tmp_path):
         other = codiag.Factorization.load(tmp_path / "again.npz")
     else:
         other = pickle.loads(pickle.dumps(fit))
-    assert (other.problem is None) == (copied == "saved")
+    assert other.problem is not None
     assert (other.n_observed, other.noise) == (fit.n_observed, fit.noise)
     assert_array_equal(other.standard_errors, fit.standard_errors)
     assert_array_equal(other.entry_standard_errors[1], fit.entry_standard_errors[1])
@@ -213,12 +213,12 @@ def test_copies_keep_what_was_computed_from_the_problem(copied, tmp_path):
 
 
 def test_numbers_that_are_not_finite_are_saved(tmp_path):
-    fit = codiag.Factorization(np.ones(1), (np.ones((2, 1)),) * 3, np.nan, np.inf, False, residual_excess=np.nan)
+    fit = codiag.Factorization(np.ones(1), (np.ones((2, 1)),) * 3, np.nan, np.inf, False, _residual_excess=np.nan)
     fit.save(tmp_path / "fit.npz")
     other = codiag.Factorization.load(tmp_path / "fit.npz")
     assert np.isnan(other.relative_error)
     assert np.isinf(other.norm)
-    assert np.isnan(other.residual_excess)
+    assert np.isnan(other._residual_excess)
     assert other.n_observed == 8
 
 
@@ -228,4 +228,4 @@ def test_components_of_next_to_no_weight_have_no_error_that_is_known():
     tensor[0, 0, [1, 3]], observed[0, 0, 0] = [-1, 1], False
     fit = codiag.factorize(tensor, 2, constraints="orthogonal", observed=observed, seed=0)
     for weight in (1e-100, 1e-290):
-        assert np.isinf(replace(fit, weights=np.array([np.sqrt(2), weight])).sensitivity.weights[1])
+        assert np.isinf(replace(fit, weights=np.array([np.sqrt(2), weight]))._sensitivity.weights[1])

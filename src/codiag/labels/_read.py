@@ -112,6 +112,11 @@ def is_xarray(raw: Any) -> bool:
     return all(hasattr(raw, name) for name in ("dims", "coords", "data"))
 
 
+def is_table(raw: Any) -> bool:
+    """Return whether rows of something given are entries of a tensor, so that some may not be listed."""
+    return not isinstance(raw, Labelled) and not is_xarray(raw) and _as_long(raw) is not None
+
+
 def _as_long(raw: Any) -> Any:
     """Return a data frame with a column for each mode and one of values; None if `raw` is no table.
 

@@ -25,7 +25,6 @@ from codiag.losses._huber import Huber
 from codiag.losses._names import as_loss
 from codiag.losses._negative_binomial import NegativeBinomial
 from codiag.losses._poisson import Poisson
-from codiag.losses._scatter import Scatter, correlations_at, estimate_scatter
 
 __all__ = ["Bernoulli", "Gaussian", "Huber", "NegativeBinomial", "Poisson"]
 

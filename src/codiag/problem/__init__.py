@@ -14,4 +14,4 @@ from codiag.problem._estimate import Estimate, Log, Stage, Stages, logger
 from codiag.problem._loss import as_least_squares, interior, warn_of_unlisted_counts
 from codiag.problem._observed import after_first_look, in_chunks_without_missing, without_missing
 from codiag.problem._problem import Problem, as_problem, most_components
-from codiag.problem._symmetry import groups_of, n_independent_entries, n_parameters
+from codiag.problem._symmetry import Symmetry, groups_of, n_independent_entries, n_parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from array_api_compat import array_namespace
 
 from codiag._arrays import Array, is_complex, like, to_host
 from codiag.constraints import Constraint, Constraints, NonNegative
-from codiag.labels import Labelled, is_xarray
+from codiag.labels import is_table
 from codiag.losses import Loss
 from codiag.problem._observed import ObservedTensor
 from codiag.tensors import FactoredTensor, is_large
@@ -54,14 +54,12 @@ def check_loss(loss: Loss | None, data: ObservedTensor, constraints: Constraints
     loss.check(min(least, 0.0) if cells.has_zeros else least, max(largest, 0.0) if cells.has_zeros else largest)
 
 
-def warn_of_unlisted_counts(loss: Loss | None, given: Any, listed: Any, *, stacklevel: int) -> None:
+def warn_of_unlisted_counts(
+    loss: Loss | None, given: Any, n_listed: int, shape: Sequence[int], *, stacklevel: int
+) -> None:
     """Warn if counts that a given table lists are taken as all that is known, since those of zero may not be listed."""
-    is_table = listed is not given and not isinstance(given, Labelled) and not is_xarray(given)
-    if not is_table or loss is None or not loss.scales_with_mean:
-        return
-    n_entries = math.prod(listed.shape)
-    n_listed = int(np.sum(~np.isnan(listed))) if isinstance(listed, np.ndarray) else listed.values.size
-    if n_listed < n_entries:
+    n_entries = math.prod(shape)
+    if loss is not None and loss.scales_with_mean and n_listed < n_entries and is_table(given):
         warnings.warn(
             f"the table lists {n_listed} of {n_entries} combinations of labels, and the others are taken as missing. "
             "If they are counts of zero, give codiag.io.labelled_tensor(table, absent='zero')",

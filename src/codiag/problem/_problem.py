@@ -16,7 +16,7 @@ from codiag._checks import as_rank, as_real_array
 from codiag.constraints import Constraint, Constraints, ConstraintsLike, as_constraints, check_constraints
 from codiag.labels import Labels, read_labelled
 from codiag.losses import Loss, as_loss
-from codiag.problem._loss import check_complex, check_loss, implied_constraints, warn_of_unlisted_counts
+from codiag.problem._loss import check_complex, check_loss, implied_constraints
 from codiag.problem._observed import ObservedTensor, after_first_look, without_missing
 from codiag.problem._symmetry import (
     Symmetry,
@@ -171,7 +171,6 @@ class Problem:
         self.__dict__.update(checked_fields)
         check_complex(scatter, self.data, self.constraints)
         check_loss(scatter, self.data, self.constraints)
-        warn_of_unlisted_counts(scatter, tensor, raw, stacklevel=4)
         self.__dict__["rank"] = 0 if rank is None else self._checked_rank(rank)
 
     def _with(self, **changes: Any) -> Problem:
@@ -283,8 +282,10 @@ class Problem:
         """
         return self if constraints is self.constraints else self._with(constraints=constraints)
 
-    def with_part(self, tensor: Tensor, observed: Array | None, constraints: Constraints) -> Problem:
-        """Return the problem on a part of the tensor, or on another form of it, each mode with its own factor.
+    def with_part(
+        self, tensor: Tensor, observed: Array | None, constraints: Constraints, symmetric: Symmetry = False
+    ) -> Problem:
+        """Return the problem on a part of the tensor, or on another form of it.
 
         Parameters
         ----------
@@ -294,6 +295,8 @@ class Problem:
             Weights of its entries, not checked.
         constraints : tuple of Constraint or None, one for each mode, or None
             Those of the part, not checked.
+        symmetric : bool or tuple of int
+            Which modes of the part share a factor; by default each has its own.
 
         Returns
         -------
@@ -314,7 +317,7 @@ class Problem:
             constraints=None if free else constraints,
             second_moment=None,
             labels=None,
-            data=ObservedTensor(tensor, observed, False),
+            data=ObservedTensor(tensor, observed, symmetric),
         )
 
     def with_weights(self, tensor: Tensor, observed: Array | None) -> Problem:

@@ -2,6 +2,7 @@
 
 from codiag.result._exports import as_array_of_samples
 from codiag.result._factorization import Factorization
+from codiag.result._linearization import has_few_entries
 from codiag.result._solve import (
     as_factorization,
     cancelling_pairs,
@@ -13,3 +14,4 @@ from codiag.result._solve import (
     whole_norm,
 )
 from codiag.result._transform import explained_share, fixed_sizes
+from codiag.result._whitening import given_covariances, unwhitened, whitened, whitened_fit

@@ -16,18 +16,18 @@ from array_api_compat import array_namespace
 from codiag._arrays import Array, all_equal, to_host
 from codiag._checks import Seed, as_flag, as_share
 from codiag._text import as_file, as_path, counted, reason_of, visible
-from codiag.constraints import Constraint
+from codiag.constraints import Constraint, ConstraintsLike
 from codiag.labels import Labels
-from codiag.losses import Loss, Scatter
+from codiag.losses import Loss
 from codiag.problem import Stage, Stages
-from codiag.result._files import read_fit, write_fit
+from codiag.result._files import RuleNotGivenError, read_fit, write_fit
+from codiag.result._linearization import Deviance, has_few_entries, linearization_of
 from codiag.tensors import FactoredTensor
 
 if TYPE_CHECKING:
     from codiag.problem import Problem
-    from codiag.result._scored import Deviance
     from codiag.selection import RankChoice
-    from codiag.theory import Bootstrap, Diagnosis, Intervals, NoiseErrors, Sensitivity
+    from codiag.theory import Bootstrap, Diagnosis, Intervals, NoiseErrors, Scatter, Sensitivity
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,30 +56,22 @@ class Factorization:
         Whether the method reached its tolerance, with components that do not cancel each other without bound.
     stages : tuple of Stage
         The stages of the computation: name, sweeps, objective and seconds of each.
-    residual_excess : float, optional
-        How many times the strongest direction of the residual exceeds what white noise would leave in any: up to 1
-        where the residual passes for noise, more where a component was missed. None where that was not computed: the
-        tensor is not kept entry by entry, has more than two million of them, or fewer than two a parameter.
     symmetric : bool
         Whether all modes share a factor. By default detected.
     n_observed : int
         Number of entries that count: those that were observed, with a weight that is not zero. By default all.
     problem : Problem, optional
-        The problem, if it has constraints or missing entries: `noise` and `standard_errors` are computed from it. Files
-        and pickled copies have these instead.
+        The problem that was asked: tensor, rank, loss with the numbers that were estimated, constraints, observed
+        entries, symmetry and labels. Standard errors, `diagnose` and `bootstrap` are computed from it. None if the
+        tensor is not in memory or has more than two million entries, and neither constraints nor missing entries make
+        standard errors depend on it; and after `drop_data`.
+    loss : Loss, optional
+        The loss that was minimized, with numbers that were estimated; None for plain least squares.
     constraints : tuple of Constraint or None, optional
         The constraint of each mode; None if all are free. `transform` applies it to new coefficients.
     labels : Labels, optional
         Names of the modes and of their indices, if the data has labels: an xarray.DataArray, a pandas Series with an
         index of several levels, or a long data frame.
-    data : Problem, optional
-        The problem with the tensor itself, from which `scatter` and `bootstrap` are computed. None if it was not kept:
-        by `factorize_each`, in files, and of tensors with more than two million entries. Of a loss other than least
-        squares, this and `problem` are the weighted least squares around the fit.
-    goodness : Deviance, optional
-        Of a loss other than least squares: the loss, with numbers that were estimated, and the deviance.
-    stated : Problem, optional
-        Under a loss, the problem that was solved, if its tensor is kept; `data` has its least squares around the fit.
     rank_choice : RankChoice, optional
         How the rank was chosen, if it was given as "auto". Files do not have it.
 
@@ -105,16 +97,16 @@ class Factorization:
     norm: float
     converged: bool
     stages: tuple[Stage, ...] = ()
-    residual_excess: float | None = None
     symmetric: bool | None = None
     n_observed: int | None = None
     problem: Problem | None = None
+    loss: Loss | None = None
     constraints: tuple[Constraint | None, ...] | None = None
     labels: Labels | None = None
-    data: Problem | None = None
-    goodness: Deviance | None = None
-    stated: Problem | None = None
     rank_choice: RankChoice | None = None
+    _residual_excess: float | None = None
+    _goodness: Deviance | None = None
+    _entry_weights: Array | None = None
 
     def __post_init__(self) -> None:
         if self.symmetric is not False:
@@ -168,23 +160,6 @@ class Factorization:
         return FactoredTensor(self.weights, list(map(_without_nan, self.factors)), symmetric=self.symmetric)
 
     @property
-    def loss(self) -> Loss | None:
-        """The loss that was minimized, with numbers that were estimated; None for least squares.
-
-        See Also
-        --------
-        Factorization.deviance : Its value.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import codiag
-        >>> codiag.factorize(np.ones((3, 4, 5)), 1, loss="poisson", seed=0).loss
-        Poisson(link='identity')
-        """
-        return None if self.goodness is None else self.goodness.loss
-
-    @property
     def deviance(self) -> float:
         """Twice the loss, over the entries observed: the squared distance for least squares.
 
@@ -199,7 +174,7 @@ class Factorization:
         >>> codiag.factorize(np.ones((3, 4, 5)), 1, loss="poisson", seed=0).deviance < 1e-9
         True
         """
-        return (self.relative_error * self.norm) ** 2 if self.goodness is None else self.goodness.total
+        return (self.relative_error * self.norm) ** 2 if self._goodness is None else self._goodness.total
 
     @property
     def explained_deviance(self) -> float:
@@ -220,7 +195,7 @@ class Factorization:
         >>> bool(codiag.factorize(counts, 1, loss="poisson", seed=0).explained_deviance > 0.8)
         True
         """
-        return 1 - self.relative_error**2 if self.goodness is None else self.goodness.explained
+        return 1 - self.relative_error**2 if self._goodness is None else self._goodness.explained
 
     @property
     def dispersion(self) -> float:
@@ -240,7 +215,7 @@ class Factorization:
         >>> 0.9 < codiag.factorize(counts, 1, loss="poisson", seed=0).dispersion < 1.1
         True
         """
-        return math.nan if self.goodness is None else self.goodness.dispersion
+        return math.nan if self._goodness is None else self._goodness.dispersion
 
     @cached_property
     def noise(self) -> float:
@@ -348,45 +323,45 @@ class Factorization:
         return noise_errors(self)
 
     @cached_property
-    def scatter(self) -> Scatter | None:
-        """How the noise scatters, as the residual shows it; None if the tensor was not kept.
+    def _linearization(self) -> Problem | None:
+        """The weighted least squares whose errors are those of the fit, to first order; None without its problem."""
+        return linearization_of(self)
 
-        See Also
-        --------
-        Factorization.noise_model : The same in words.
+    @property
+    def _restricted(self) -> Problem | None:
+        """The same, if entries are missing or have weights, or factors have constraints."""
+        around = self._linearization
+        return around if around is not None and around.required_features else None
 
-        Examples
-        --------
-        >>> import codiag
-        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
-        >>> codiag.factorize(tensor, 2, seed=0).scatter.is_white
-        True
-        """
+    @property
+    def _data(self) -> Problem | None:
+        """The same, if its entries are in memory and not many."""
+        around = self._linearization
+        return around if around is not None and has_few_entries(around) else None
+
+    @cached_property
+    def _scatter(self) -> Scatter | None:
+        """How the noise scatters, as the residual shows it; None without the entries."""
         from codiag.theory import scatter_of
 
         return scatter_of(self)
 
     @cached_property
-    def residual_replication(self) -> float:
+    def _residual_replication(self) -> float:
         """Likeness of the strongest terms of the residual in two halves of the data, from 0 to 1.
 
-        Near 1 if the residual contains a component that was missed. NaN if it passes for noise, or the tensor was not
-        kept.
-
-        See Also
-        --------
-        Factorization.residual_excess : Whether the residual passes for white noise.
-
-        Examples
-        --------
-        >>> import codiag
-        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
-        >>> bool(codiag.factorize(tensor, 1, seed=0).residual_replication > 0.9)
-        True
+        Near 1 if the residual contains a component that was missed; NaN if it passes for noise, or without entries.
         """
         from codiag.theory import replication_of
 
         return replication_of(self)
+
+    @cached_property
+    def _sensitivity(self) -> Sensitivity:
+        """How noise of unit variance moves the components, and how much each of them explains."""
+        from codiag.theory import sensitivity_of
+
+        return sensitivity_of(self)
 
     @property
     def noise_model(self) -> str:
@@ -470,7 +445,6 @@ class Factorization:
 
         See Also
         --------
-        Factorization.jackknife : Without each sample in turn.
         Factorization.intervals : Under a model of the noise.
 
         Examples
@@ -485,41 +459,10 @@ class Factorization:
 
         return bootstrap(self, mode, n, seed, n_jobs, progress=progress)
 
-    def jackknife(self, mode: int = 0, *, n_jobs: int | None = None, progress: bool | None = None) -> Bootstrap:
-        """Leave out each sample along a mode in turn, and refit: as many refits as there are samples.
+    def drop_data(self) -> Factorization:
+        """Return the fit without its problem, and so without the tensor, to save memory.
 
-        Parameters
-        ----------
-        mode : int
-            The mode of the samples.
-        n_jobs : int, optional
-            Number of processes, -1 for as many as there are cores.
-        progress : bool, optional
-            Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
-            seconds. By default, one appears after ten, and never where the standard error is no terminal.
-
-        Returns
-        -------
-        codiag.theory.Bootstrap
-            As of `bootstrap`; a sample that changes much stands out in ``factors``.
-
-        See Also
-        --------
-        Factorization.bootstrap : Samples drawn with replacement.
-
-        Examples
-        --------
-        >>> import codiag
-        >>> tensor = codiag.synthetic.noisy_tensor((20, 8, 7), 2, noise=0.01, seed=0).tensor
-        >>> codiag.factorize(tensor, 2, seed=0).jackknife().weights.shape
-        (20, 2)
-        """
-        from codiag.theory import jackknife
-
-        return jackknife(self, mode, n_jobs, progress=progress)
-
-    def without_data(self) -> Factorization:
-        """Return the fit without the tensor, with what is known about its noise.
+        Standard errors and what `diagnose` needs are computed first.
 
         Returns
         -------
@@ -530,43 +473,18 @@ class Factorization:
         --------
         >>> import codiag
         >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
-        >>> codiag.factorize(tensor, 2, seed=0).without_data().data is None
+        >>> codiag.factorize(tensor, 2, seed=0).drop_data().problem is None
         True
         """
-        bare = replace(self, data=None, stated=None)
-        vars(bare).update({name: value for name, value in vars(self).items() if name not in vars(bare)})
-        vars(bare).update(scatter=self.scatter, residual_replication=self.residual_replication)
+        known = {name: getattr(self, name) for name in ("_noise_errors", "noise", "_residual_replication", "_scatter")}
+        bare = replace(self, problem=None, _entry_weights=None)
+        vars(bare).update(known, _sensitivity=self._sensitivity)
         return bare
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: all but the tensor."""
-        return vars(self) if self.data is None else vars(self.without_data())
 
     def _times_noise(self, errors: np.ndarray) -> np.ndarray:
         """Scale errors by unit noise; infinite ones, of what is not determined, stay infinite without noise."""
         with np.errstate(invalid="ignore"):
             return np.where(np.isinf(errors), np.inf, self.noise * errors)
-
-    @cached_property
-    def sensitivity(self) -> Sensitivity:
-        """How noise of unit variance moves the components, and how much each of them explains.
-
-        See Also
-        --------
-        Factorization.standard_errors : The same for the noise of the data.
-
-        Examples
-        --------
-        >>> import codiag
-        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
-        >>> codiag.factorize(tensor, 2, seed=0).sensitivity.n_parameters
-        44.0
-        """
-        from codiag.theory import restricted_sensitivity, sensitivity, unknown_sensitivity
-
-        if self.goodness is not None and self.problem is None:
-            return unknown_sensitivity(self.tensor)
-        return sensitivity(self.tensor) if self.problem is None else restricted_sensitivity(self.tensor, self.problem)
 
     def diagnose(self) -> Diagnosis:
         """Return which components are well determined, which are not, and why; print it to read it.
@@ -816,7 +734,13 @@ class Factorization:
         return ktensor([to_host(factor).astype(float) for factor in self.factors], to_host(self.weights).astype(float))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an ``.npz`` file, completely or not at all.
+        """Write an ``.npz`` file of arrays, completely or not at all.
+
+        It has the data if the fit has: if `problem` holds a tensor in memory of at most two million entries. Then all
+        works after `load` as before. ``fit.drop_data().save(path)`` writes no data, but the standard errors. Otherwise
+        it has the standard errors if they were computed before. Saving computes nothing. `rank_choice` is not saved.
+
+        A loss and constraints are saved with all their numbers if they are codiag's own, and else by name only.
 
         Parameters
         ----------
@@ -844,18 +768,24 @@ class Factorization:
         write_fit(Path(name if name.lower().endswith(".npz") else name + ".npz"), self)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Factorization:
+    def load(
+        cls, path: str | os.PathLike[str], *, loss: Loss | None = None, constraints: ConstraintsLike = None
+    ) -> Factorization:
         """Read what `save` has written; nothing in the file is ever executed.
 
         Parameters
         ----------
         path : str or path
             Also as it was given to `save`, without the ending.
+        loss : Loss, optional
+            The loss of the fit, if it is not one of `codiag.losses`: a file has its name only.
+        constraints : Constraint or sequence with one for each mode, optional
+            The constraints of the fit, if one of them is not of `codiag.constraints`.
 
         Returns
         -------
         Factorization
-            The fit, without the data it was made from.
+            The fit, in NumPy arrays.
 
         See Also
         --------
@@ -877,7 +807,9 @@ class Factorization:
             path = Path(f"{path}.npz")
         path = as_file("path", path)
         try:
-            return read_fit(path, cls)
+            return read_fit(path, cls, loss, constraints)
+        except RuleNotGivenError:
+            raise
         except Exception as error:  # damage shows as errors of almost any kind
             raise ValueError(
                 f"{path} was not written by Factorization.save, or is damaged: {reason_of(error)}"

@@ -1,67 +1,98 @@
-"""Factorizations in ``.npz`` files; constraints and losses by their names, and what they were made with."""
+"""Factorizations in ``.npz`` files: arrays, and rules by their names and what they were made with; never code."""
 
 from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Mapping
+from dataclasses import astuple, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from codiag import constraints, losses
 from codiag._arrays import to_host
 from codiag._text import save_arrays
-from codiag.constraints import Constraint, Fixed, NonNegative, Orthogonal, Ridge
+from codiag.constraints import Constraint, as_constraints
 from codiag.labels import Labels
-from codiag.losses import Bernoulli, Huber, Loss, NegativeBinomial, Poisson, Scatter
-from codiag.problem import Stage
-from codiag.result._scored import Deviance
-
-KINDS: dict[str, type] = {
-    kind.__name__: kind for kind in (Fixed, NonNegative, Orthogonal, Ridge, Bernoulli, Huber, NegativeBinomial, Poisson)
-}
-"""Constraints and losses that files can hold, by name."""
-
-
-def _name_of(rule: Constraint | Loss) -> str:
-    name = type(rule).__name__
-    if KINDS.get(name) is not type(rule):
-        raise ValueError(
-            f"constraints and loss must be codiag's own to be kept in a file; got {name}. Pickle the fit instead, or "
-            "save dataclasses.replace(fit, constraints=None, goodness=None)"
-        )
-    return name
-
-
-def recorded(constraint: Constraint | None, arrays: dict[str, np.ndarray], key: str) -> list[Any] | None:
-    """Return a constraint as JSON can hold it; arrays that belong to it are added to `arrays`, by the place."""
-    if constraint is None:
-        return None
-    record: list[Any] = [_name_of(constraint)]
-    for field in fields(constraint):
-        value = getattr(constraint, field.name)
-        if isinstance(value, int | float):
-            record.append(float(value))
-        else:
-            arrays[key] = to_host(value)
-    return record
-
-
-def restored(record: Sequence[Any] | None, file: Mapping[str, np.ndarray], key: str) -> Constraint | None:
-    """Return the constraint that `recorded` wrote."""
-    if record is None:
-        return None
-    name, *values = record
-    constraint: Constraint = KINDS[name](*values, *([file[key]] if key in file else []))
-    return constraint
-
+from codiag.losses import as_loss
+from codiag.problem import Problem, Stage
+from codiag.result._linearization import Deviance, has_few_entries
 
 if TYPE_CHECKING:
     from codiag.result._factorization import Factorization
 
-FORMAT = "codiag factorization 1"
+FORMAT = "codiag factorization 2"
+
+KNOWN = ("_noise_errors", "_sensitivity", "_scatter", "_residual_replication", "noise")
+"""What standard errors and `diagnose` are made of, once it has been computed."""
+
+
+@cache
+def _kinds() -> dict[str, type]:
+    """Return the constraints, losses and errors of codiag by name, which files hold with all their numbers."""
+    from codiag.theory import NoiseErrors, Scatter, Sensitivity
+
+    rules = {name: getattr(room, name) for room in (constraints, losses) for name in room.__all__}
+    return rules | {kind.__name__: kind for kind in (NoiseErrors, Scatter, Sensitivity)}
+
+
+class RuleNotGivenError(ValueError):
+    """Raised if a loss or a constraint is not that of a file, or is not given where a file has its name only."""
+
+
+def recorded(thing: Any, arrays: dict[str, np.ndarray], key: str) -> Any:
+    """Return a constraint, a loss or errors as JSON can hold them; arrays that belong to them are added to `arrays`.
+
+    What is not codiag's own has its name only.
+    """
+    if thing is None or isinstance(thing, float):
+        return thing
+    name, values = type(thing).__name__, {}
+    if _kinds().get(name) is not type(thing):
+        return [name]
+    for field in fields(_kinds()[name]):
+        value, place = getattr(thing, field.name), f"{key}_{field.name}"
+        value = value.item() if isinstance(value, np.generic) else value
+        if isinstance(value, list | tuple) and any(hasattr(part, "shape") or isinstance(part, list) for part in value):
+            values[field.name] = {"arrays": [part is not None for part in value]}
+            arrays |= {f"{place}_{index}": np.asarray(part) for index, part in enumerate(value) if part is not None}
+        elif hasattr(value, "shape"):
+            arrays[place] = to_host(value)
+        else:
+            values[field.name] = value
+    return [name, values]
+
+
+def restored(record: Any, file: Mapping[str, np.ndarray], key: str, given: Any = None) -> Any:
+    """Return what `recorded` wrote: the given constraint or loss if it is not codiag's own."""
+    if isinstance(record, float):
+        return record
+    name, *stated = record or ["NoneType", {}]
+    if given is not None or not stated:
+        if type(given).__name__ != name:
+            argument = key.split("_")[0]
+            raise RuleNotGivenError(
+                f"{argument} must be that of the fit, {name}: Factorization.load(path, {argument}=...), since a file "
+                f"has no code and only the name of what is not codiag's own; got {given!r}"
+            )
+        return given
+    if record is None:
+        return None
+    kind, values = _kinds()[name], {}
+    for field in fields(kind):
+        value, place = stated[0].get(field.name), f"{key}_{field.name}"
+        if isinstance(value, dict):
+            parts = enumerate(value["arrays"])
+            value = tuple(file[f"{place}_{index}"] if is_there else None for index, is_there in parts)
+        values[field.name] = file[place] if place in file else _as_tuples(value)
+    return kind(**values)
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
 def write_fit(path: Path, fit: Factorization) -> None:
@@ -73,82 +104,39 @@ def write_fit(path: Path, fit: Factorization) -> None:
         "converged": fit.converged,
         "symmetric": fit.symmetric,
         "order": len(fit.factors),
-        "residual_excess": fit.residual_excess,
+        "residual_excess": fit._residual_excess,
         "stages": [list(stage) for stage in fit.stages],
         "n_observed": fit.n_observed,
     }
-    if fit.goodness is not None:
-        meta["loss"] = [_name_of(fit.goodness.loss), asdict(fit.goodness.loss)]
-        meta["deviance"] = [getattr(fit.goodness, part.name) for part in fields(fit.goodness)[1:]]
     factors = fit.factors[:1] if fit.symmetric else fit.factors
     arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(factors)}
+    meta["loss"] = recorded(fit.loss, arrays, "loss")
+    meta["deviance"] = None if fit._goodness is None else astuple(fit._goodness)
     if fit.constraints is not None:
         by_mode = enumerate(fit.constraints)
-        meta["constraints"] = [recorded(constraint, arrays, f"constraint_{mode}") for mode, constraint in by_mode]
+        meta["constraints"] = [recorded(constraint, arrays, f"constraints_{mode}") for mode, constraint in by_mode]
     if fit.labels is not None:
         meta["names"] = list(fit.labels.names)
         meta["attributes"] = [_writable(attributes) for attributes in fit.labels.attributes]
         arrays |= {f"labels_{mode}": values for mode, values in enumerate(fit.labels.values) if values is not None}
-    if fit.problem is not None or "sensitivity" in vars(fit):
-        meta |= {"noise": fit.noise, "n_parameters": fit.sensitivity.n_parameters}
-        meta["undetermined"] = fit.sensitivity.undetermined
-        arrays |= {f"sensitivity_{mode}": fit.sensitivity.entries[mode] for mode in range(len(factors))}
-        arrays |= {"worth": fit.sensitivity.worth, "sensitivity_weights": fit.sensitivity.weights}
-    if fit.scatter is not None:
-        meta |= {"explains_residual": fit.scatter.explains_residual, "replication": fit.residual_replication}
-        arrays |= fit.scatter.to_arrays()
-        arrays |= {f"error_{mode}": fit.entry_standard_errors[mode] for mode in range(len(factors))}
-        arrays["weight_errors"] = fit.weight_standard_errors
+    meta["known"] = {name: recorded(vars(fit)[name], arrays, name) for name in KNOWN if name in vars(fit)}
+    if fit.problem is not None and has_few_entries(fit.problem):
+        meta["shared"] = fit.problem.symmetric
+        arrays |= _data(fit.problem)
+        arrays |= {} if fit._entry_weights is None else {"entry_weights": to_host(fit._entry_weights)}
     save_arrays(path, arrays | {"weights": to_host(fit.weights), "meta": np.array(json.dumps(meta))})
+
+
+def _data(problem: Problem) -> dict[str, np.ndarray]:
+    """Return the arrays of a problem."""
+    weights = problem.observed_mask() if problem.tensor.is_partial and problem.observed is None else problem.observed
+    arrays = {"tensor": problem.tensor.to_dense(), "observed": weights, "second_moment": problem.second_moment}
+    return {name: to_host(array) for name, array in arrays.items() if array is not None}
 
 
 def _writable(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes that are text or numbers, such as units."""
     return {str(key): value for key, value in attributes.items() if isinstance(value, str | int | float | bool)}
-
-
-def read_fit(path: Path, kind: type[Factorization]) -> Factorization:
-    """Read a fit, or raise an error of almost any kind; nothing in the file is ever executed."""
-    with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
-        meta = json.loads(str(file["meta"]))
-        if meta["format"] != FORMAT:
-            raise KeyError("format")
-        order, symmetric = meta["order"], meta["symmetric"]
-        factors = [file[f"factor_{mode}"] for mode in range(1 if symmetric else order)]
-        fit = kind(
-            weights=file["weights"],
-            factors=tuple(factors * (order if symmetric else 1)),
-            relative_error=meta["relative_error"],
-            norm=meta["norm"],
-            converged=meta["converged"],
-            stages=tuple(Stage(*stage) for stage in meta["stages"]),
-            residual_excess=meta.get("residual_excess"),
-            symmetric=symmetric,
-            n_observed=meta.get("n_observed"),
-            constraints=_constraints(meta, file),
-            labels=_labels(meta, file),
-            goodness=_goodness(meta),
-        )
-        if "worth" in file:
-            _restore_sensitivity(fit, meta, file)
-        if "explains_residual" in meta:
-            _restore_noise(fit, meta, file)
-        return fit
-
-
-def _goodness(meta: dict[str, Any]) -> Deviance | None:
-    """Return the loss and its deviance; None for least squares."""
-    if "loss" not in meta:
-        return None
-    name, options = meta["loss"]
-    return Deviance(KINDS[name](**options), *meta["deviance"])
-
-
-def _constraints(meta: dict[str, Any], file: Any) -> Any:
-    records = meta.get("constraints")
-    if records is None:
-        return None
-    return tuple(restored(record, file, f"constraint_{mode}") for mode, record in enumerate(records))
 
 
 def _labels(meta: dict[str, Any], file: Any) -> Labels | None:
@@ -159,26 +147,52 @@ def _labels(meta: dict[str, Any], file: Any) -> Labels | None:
     return Labels(names, values, tuple(meta.get("attributes", ())))
 
 
-def _restore_noise(fit: Factorization, meta: dict[str, Any], file: Any) -> None:
-    order = len(fit.factors)
-    scatter = Scatter.from_arrays(file, fit.shape, explains_residual=meta["explains_residual"])
-    errors = [file[f"error_{mode}"] for mode in range(1 if fit.symmetric else order)] * (order if fit.symmetric else 1)
-    vars(fit).update(
-        scatter=scatter,
-        residual_replication=meta["replication"],
-        entry_standard_errors=tuple(errors),
-        weight_standard_errors=file["weight_errors"],
+def read_fit(path: Path, kind: type[Factorization], loss: Any, rules: Any) -> Factorization:
+    """Read a fit, or raise an error of almost any kind; nothing in the file is ever executed."""
+    with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
+        meta = json.loads(str(file["meta"]))
+        if meta["format"] != FORMAT:
+            raise KeyError("format")
+        order, symmetric = meta["order"], meta["symmetric"]
+        factors = [file[f"factor_{mode}"] for mode in range(1 if symmetric else order)]
+        deviance = meta["deviance"]
+        fit = kind(
+            weights=file["weights"],
+            factors=tuple(factors * (order if symmetric else 1)),
+            relative_error=meta["relative_error"],
+            norm=meta["norm"],
+            converged=meta["converged"],
+            stages=tuple(Stage(*stage) for stage in meta["stages"]),
+            symmetric=symmetric,
+            n_observed=meta["n_observed"],
+            loss=restored(meta["loss"], file, "loss", as_loss(loss)),
+            constraints=_constraints(meta, file, as_constraints(rules, order)),
+            labels=_labels(meta, file),
+            _residual_excess=meta["residual_excess"],
+            _goodness=None if deviance is None else Deviance(*deviance),
+            _entry_weights=file.get("entry_weights"),
+        )
+        fit = fit if "tensor" not in file else replace(fit, problem=_problem(fit, meta, file))
+        vars(fit).update({name: restored(record, file, name) for name, record in meta["known"].items()})
+        return fit
+
+
+def _problem(fit: Factorization, meta: dict[str, Any], file: Any) -> Problem:
+    shared = meta["shared"]
+    return Problem(
+        file["tensor"],
+        fit.rank,
+        constraints=fit.constraints,
+        observed=file.get("observed"),
+        symmetric=tuple(shared) if isinstance(shared, list) else shared,
+        second_moment=file.get("second_moment"),
+        labels=fit.labels,
+        loss=fit.loss,
     )
 
 
-def _restore_sensitivity(fit: Factorization, meta: dict[str, Any], file: Any) -> None:
-    from codiag.theory import Sensitivity
-
-    order = len(fit.factors)
-    entries = [file[f"sensitivity_{mode}"] for mode in range(1 if fit.symmetric else order)]
-    rows = tuple(tuple(mode) for mode in meta["undetermined"])
-    worth = file["worth"]
-    weights = file["sensitivity_weights"] if "sensitivity_weights" in file else np.full_like(worth, np.nan)
-    entries = entries * (order if fit.symmetric else 1)
-    known = Sensitivity(tuple(entries), worth, meta["n_parameters"], rows, weights)
-    vars(fit).update(sensitivity=known, noise=meta["noise"])
+def _constraints(meta: dict[str, Any], file: Any, given: Any) -> tuple[Constraint | None, ...] | None:
+    free = (None,) * meta["order"]
+    pairs = enumerate(zip(meta.get("constraints") or free, given or free, strict=True))
+    rules = tuple(restored(record, file, f"constraints_{mode}", rule) for mode, (record, rule) in pairs)
+    return rules if any(rules) else None

@@ -28,12 +28,12 @@ from codiag._arrays import (
 )
 from codiag._checks import UndeterminedError, as_generator
 from codiag.constraints import Constraint
-from codiag.least_squares import CANCELLING, LeastSquares, noise_excess, unit_components
+from codiag.least_squares import CANCELLING, TOLERANCE, LeastSquares, noise_excess, unit_components
 from codiag.methods import Method, fit_or_refuse
 from codiag.problem import Estimate, Problem, largest_product
 from codiag.reduction import HOST_WORK
 from codiag.result._factorization import Factorization
-from codiag.result._scored import deviance_of, excess_of, linearized, relative_error_of
+from codiag.result._linearization import deviance_of, excess_of, kept, relative_error_of
 from codiag.tensors import FactoredTensor, Tensor, is_large, sketch_width
 
 MOST_EMPTY_BYTES = 2**30
@@ -79,8 +79,7 @@ def _in_library_of(fit: Factorization, problem: Problem) -> Factorization:
         fit,
         weights=moved(fit.weights, reference if is_complex(fit.weights) else real_part(reference)),
         factors=tuple(moved(factor, reference) for factor in fit.factors),
-        problem=problem if problem.required_features else None,
-        data=_kept(problem),
+        problem=kept(problem),
     )
 
 
@@ -143,7 +142,7 @@ def _with_empty_rows(fit: Factorization, rows: list[np.ndarray], problem: Proble
         if tensor.symmetric:
             factors *= tensor.order
             break
-    return replace(fit, factors=tuple(factors), n_observed=None, labels=problem.labels, data=_kept(problem))
+    return replace(fit, factors=tuple(factors), n_observed=None, labels=problem.labels, problem=kept(problem))
 
 
 def _has_large_cancelling_pair(fit: Factorization) -> bool:
@@ -160,56 +159,42 @@ of cosines of -0.85, the value at which chemometrics calls a solution degenerate
 
 def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
     """Return the components of an estimate in their final form, with their error."""
-    if problem.loss is not None:
-        return _scored_factorization(estimate, problem)
-    objective, unobserved = LeastSquares(problem), problem.unobserved_rows()
-    components = canonical(_with_rows(estimate.components, unobserved, 0.0), problem)
-    relative_error = math.sqrt(_distance(objective, estimate, components) / objective.squared_norm)
-    return Factorization(
-        weights=components.weights,
-        factors=_with_rows(components, unobserved, math.nan).factors,
-        relative_error=relative_error,
-        norm=math.sqrt(objective.squared_norm / problem.data.mean_weight),
-        converged=bool(estimate.converged),
-        stages=tuple(estimate.stages),
-        residual_excess=_excess(objective, components, relative_error),
-        symmetric=components.symmetric,
-        n_observed=None if problem.entries is None else problem.n_observed,
-        problem=problem if problem.required_features else None,
-        constraints=problem.constraints,
-        labels=problem.labels,
-        data=_kept(problem),
-    )
-
-
-def _scored_factorization(estimate: Estimate, problem: Problem) -> Factorization:
-    """Return the same for a loss: errors are those of the weighted least squares around the fit."""
     problem, unobserved = problem.with_loss(estimate.loss or problem.loss), problem.unobserved_rows()
     components = canonical(_with_rows(estimate.components, unobserved, 0.0), problem)
-    relative_error, norm = relative_error_of(problem, components)
-    around = linearized(problem, components)
-    return Factorization(
+    fit = Factorization(
         weights=components.weights,
         factors=_with_rows(components, unobserved, math.nan).factors,
-        relative_error=relative_error,
-        norm=norm,
         converged=bool(estimate.converged),
         stages=tuple(estimate.stages),
-        residual_excess=excess_of(problem, components),
         symmetric=components.symmetric,
         n_observed=None if problem.entries is None else problem.n_observed,
-        problem=around,
+        problem=kept(problem),
+        loss=problem.loss,
         constraints=problem.constraints,
         labels=problem.labels,
-        data=around,
-        goodness=deviance_of(problem, components),
-        stated=_kept(problem),
+        **_quality(estimate, components, problem),
     )
+    return replace(fit, converged=False) if _diverges(fit) else fit
 
 
-def _kept(problem: Problem) -> Problem | None:
-    """Return a problem whose tensor is kept with the fit: one that is held entry by entry, and not large."""
-    return problem if problem.tensor.holds_entries and not is_large(problem.tensor.shape) else None
+def _quality(estimate: Estimate, components: FactoredTensor, problem: Problem) -> dict[str, Any]:
+    """Return the fields of a result that say how well components fit."""
+    if problem.loss is not None and not problem.loss.has_covariance:
+        relative_error, norm = relative_error_of(problem, components)
+        excess, goodness = excess_of(problem, components), deviance_of(problem, components)
+    else:
+        objective, goodness = LeastSquares(problem.with_loss(None)), None
+        relative_error = math.sqrt(_distance(objective, estimate, components) / objective.squared_norm)
+        norm = math.sqrt(objective.squared_norm / problem.data.mean_weight)
+        excess = _excess(objective, components, relative_error)
+    return {"relative_error": relative_error, "norm": norm, "_residual_excess": excess, "_goodness": goodness}
+
+
+def _diverges(fit: Factorization) -> bool:
+    """Return whether components grow without bound, as where there is no best fit; ridges bound them."""
+    is_bounded = any(rule is not None and rule.ridge for rule in fit.constraints or ())
+    largest, rounding = float(np.max(np.abs(to_host(fit.weights)))), max(TOLERANCE, 1e3 * epsilon(fit.factors[0]))
+    return not is_bounded and fit.relative_error > rounding and largest > CANCELLING * whole_norm(fit)
 
 
 def _with_rows(components: FactoredTensor, rows: Sequence[np.ndarray], value: float) -> FactoredTensor:
@@ -311,7 +296,7 @@ def whole_norm(fit: Factorization) -> float:
 
     Of a loss other than least squares it is that of the fit, since entries may be in other units.
     """
-    if fit.goodness is not None:
+    if fit._goodness is not None:
         return math.sqrt(fit.tensor.squared_norm())
     return fit.norm * math.sqrt(math.prod(fit.shape) / (fit.n_observed or 1))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from codiag.labels import is_xarray, read_like
 from codiag.least_squares import GeneralizedObjective, Limits, hadamard_gram, minimize
 from codiag.problem import Problem, after_first_look, warn_of_unlisted_counts, without_missing
 from codiag.result._exports import as_array_of_samples
-from codiag.tensors import FactoredTensor, Tensor, as_tensor
+from codiag.tensors import FactoredTensor, Tensor, as_tensor, multiplied
 from codiag.tensors.entries import Entries
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ class Samples(NamedTuple):
     def of(cls, fit: Factorization, new: Any, mode: int, observed: Any) -> Samples:
         """Read what a user gives, or say what is wrong with it."""
         plain = read_like(new, fit.labels, mode).tensor
-        warn_of_unlisted_counts(fit.loss, new, plain, stacklevel=5)
         entries, known = without_missing(plain, observed)
         if known is None:
             entries, known = after_first_look(entries, None)
@@ -64,14 +64,39 @@ def transform(fit: Factorization, new: Any, mode: Any, observed: Any) -> Any:
     """Return what `Factorization.transform` does."""
     mode = _as_mode(mode, len(fit.shape))
     samples = Samples.of(fit, new, mode, observed)
+    shape, entries = samples.tensor.shape, samples.entries
+    warn_of_unlisted_counts(fit.loss, new, math.prod(shape) if entries is None else entries.size, shape, stacklevel=4)
     _check_field(fit, samples)
-    found = (coefficients if fit.loss is None else scored_coefficients)(fit, samples, mode)
+    if fit._goodness is not None:
+        found = scored_coefficients(fit, samples, mode)
+    else:
+        found = coefficients(*_whitened(fit, samples, mode), mode)
     if not is_xarray(new):
         return found
     names = tuple(str(name) for name in new.dims)
     if fit.labels is not None and set(fit.labels.names) == set(names):
         names = fit.labels.names
     return as_array_of_samples(found, new, names[mode])
+
+
+def _whitened(fit: Factorization, samples: Samples, mode: int) -> tuple[Factorization, Samples]:
+    """Return a fit and samples in coordinates of the other modes in which noise is white, if it has covariances."""
+    covariances = None if fit.loss is None else fit.loss.covariances(fit.shape)
+    if covariances is None:
+        return fit, samples
+    if samples.entries is not None:
+        raise ValueError("new must be complete, and observed left out, for a fit with covariances of the noise")
+    roots = [_root(own) for other, own in enumerate(covariances) if other != mode]
+    roots.insert(mode, np.eye(samples.tensor.shape[mode]))
+    entries = multiplied(to_host(samples.tensor.to_dense()), roots)
+    roots[mode] = np.eye(fit.shape[mode])
+    factors = tuple(root @ to_host(factor) for root, factor in zip(roots, fit.factors, strict=True))
+    return replace(fit, factors=factors), samples._replace(tensor=as_tensor(entries, False))
+
+
+def _root(covariance: np.ndarray) -> np.ndarray:
+    """Return a matrix that makes noise of a covariance white."""
+    return np.linalg.inv(np.linalg.cholesky(covariance))
 
 
 def _check_field(fit: Factorization, samples: Samples) -> None:
@@ -131,7 +156,7 @@ def _fixed_problem(fit: Factorization, samples: Samples, mode: int) -> tuple[Pro
 
 def explained_share(fit: Factorization, new: Any) -> float:
     """Return the share of the squares of new samples along the first mode, as observed, that components explain."""
-    if fit.loss is not None:
+    if fit._goodness is not None:
         problem, start = _fixed_problem(fit, Samples.of(fit, new, 0, None), 0)
         objective = GeneralizedObjective(problem)
         solved = minimize(problem, start, Limits())

@@ -14,7 +14,7 @@ from codiag._progress import progress_if, tell
 from codiag.constraints import ConstraintsLike
 from codiag.losses import Loss
 from codiag.methods import as_method
-from codiag.problem import Problem, as_problem, most_components
+from codiag.problem import Problem, as_problem, most_components, warn_of_unlisted_counts
 from codiag.result import Factorization, safe_scale, solve
 from codiag.selection._choice import RankChoice
 from codiag.selection._deviance import choose_by_deviance
@@ -137,6 +137,7 @@ def choose_rank(
     rank = None if isinstance(tensor, Problem) else "auto"
     stated = {"constraints": constraints, "observed": observed, "symmetric": symmetric, "loss": loss}
     problem = as_problem(tensor, rank, **stated)
+    warn_of_unlisted_counts(problem.loss, tensor, problem.n_observed, problem.tensor.shape, stacklevel=4)
     check_n_jobs(n_jobs)
     with progress_if(progress, "choosing the rank"):
         return choose(problem, wanted, as_generator(seed, apart=True), n_jobs)
@@ -211,9 +212,8 @@ def fit_with_chosen_rank(problem: Problem, method: Any, seed: Any, refusal: str)
 
 def _final(fit: Factorization, problem: Problem, scale: float) -> Factorization:
     """Return a fit in the units and with the labels of the problem that was stated."""
-    stated, data = (None if kept is None else problem for kept in (fit.problem, fit.data))
-    weights = fit.weights * scale
-    return replace(fit, weights=weights, norm=fit.norm * scale, problem=stated, labels=problem.labels, data=data)
+    stated = None if fit.problem is None else problem.with_loss(fit.loss)
+    return replace(fit, weights=fit.weights * scale, norm=fit.norm * scale, problem=stated, labels=problem.labels)
 
 
 def _checked(ranks: Any) -> list[int]:

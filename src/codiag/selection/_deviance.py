@@ -157,7 +157,7 @@ def _evidence(fit: Factorization, parts: Sequence[np.ndarray], null: float) -> E
         held_out=np.array([2 * float(np.sum(part)) for part in parts]) / null if null > 0 else None,
         congruence=math.nan,
         smallest_ratio=float(np.min(ratios)),
-        residual_excess=math.nan if fit.residual_excess is None else fit.residual_excess,
+        residual_excess=math.nan if fit._residual_excess is None else fit._residual_excess,
         degenerate=degenerate,
         flaw="components cancel" if degenerate else "",
         noise_model=fit.noise_model,

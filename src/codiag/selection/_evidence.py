@@ -93,10 +93,10 @@ def evidence_for(scanned: Scan, rank: int, halves: Halves) -> Evidence:
         residual_excess(fit, problem),
         is_degenerate(fit),
         flaw_of(fit, below),
-        tuple((mode, row) for mode, rows in enumerate(fit.sensitivity.undetermined) for row in rows),
-        fit.residual_replication,
+        tuple((mode, row) for mode, rows in enumerate(fit._sensitivity.undetermined) for row in rows),
+        fit._residual_replication,
         fit.noise_model,
-        fit.scatter is not None and fit.scatter.explains_residual,
+        fit._scatter is not None and fit._scatter.explains_residual,
     )
 
 

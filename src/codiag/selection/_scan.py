@@ -206,10 +206,10 @@ def flaw_of(fit: Factorization, below: Factorization | None = None) -> str:
         return "not determined"
     if outliers_of(fit):
         return "fits outliers"
-    is_coloured = fit.residual_excess is not None and fit.residual_excess > 1
+    is_coloured = fit._residual_excess is not None and fit._residual_excess > 1
     if is_coloured and np.any(np.abs(to_host(fit.weights)) < CERTAIN * fit.weight_standard_errors):
         return "not determined"
-    least, worth = largest_noise_term(fit) ** 2, fit.sensitivity.worth
+    least, worth = largest_noise_term(fit) ** 2, fit._sensitivity.worth
     # What is worth NaN was not computed, and is not held against the rank.
     if np.any(worth <= least) or (below is not None and _mean_gain(fit, below) <= least):
         return "fits noise"
@@ -218,7 +218,7 @@ def flaw_of(fit: Factorization, below: Factorization | None = None) -> str:
 
 def _is_determined(fit: Factorization) -> bool:
     """Tell whether the data determines all components, but for rows of which too little was observed."""
-    for errors, rows in zip(fit.sensitivity.entries, fit.sensitivity.undetermined, strict=True):
+    for errors, rows in zip(fit._sensitivity.entries, fit._sensitivity.undetermined, strict=True):
         others = np.delete(errors, rows, axis=0)
         if others.size == 0 or np.any(np.isinf(others)):
             return False
@@ -244,6 +244,6 @@ def is_sound(fit: Factorization, below: Factorization | None = None) -> bool:
 
 def residual_excess(fit: Factorization, problem: Problem) -> float:
     """Return how far a residual stands out of noise, also if few degrees of freedom remain; NaN if not computed."""
-    if fit.residual_excess is not None:
-        return fit.residual_excess
+    if fit._residual_excess is not None:
+        return fit._residual_excess
     return math.nan if is_large(problem.tensor.shape) else excess_over_draws(fit.tensor, problem)

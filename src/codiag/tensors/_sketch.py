@@ -108,7 +108,9 @@ def check_range(tensor: Tensor, count: Callable[[], EntryCount], way_out: str) -
             f"{counts.first_bad}. {way_out}"
         )
     if counts.n_nonzero:
-        raise ValueError(f"tensor must have entries whose squares fit into {dtype}; divide by the largest of them")
+        raise ValueError(
+            f"tensor must have entries whose squares fit into {dtype} with all their digits; divide by the largest"
+        )
 
 
 class EntryCount(NamedTuple):

@@ -39,16 +39,16 @@ from codiag.theory._noise_errors import (
     scatter_of,
 )
 from codiag.theory._noise_terms import REPLICATES, deviance_without, largest_noise_term, outliers_of, replication_of
-from codiag.theory._resampling import Bootstrap, bootstrap, jackknife, part_of
+from codiag.theory._resampling import Bootstrap, bootstrap, part_of
+from codiag.theory._scatter import Scatter, estimate_scatter
 from codiag.theory._sensitivity import (
     Sensitivity,
     Unknowns,
     noise_level,
     restricted_sensitivity,
     sensitivity,
-    unknown_sensitivity,
+    sensitivity_of,
 )
-from codiag.theory._whitening import whitened_errors, whitened_fit
 
 __all__ = [
     "Diagnosis",

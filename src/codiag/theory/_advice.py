@@ -11,7 +11,7 @@ import numpy as np
 
 from codiag._arrays import to_host
 from codiag._text import visible
-from codiag.least_squares import CANCELLING, NORMAL_QUANTILE, LeastSquares
+from codiag.least_squares import CANCELLING, NORMAL_QUANTILE, TINY, LeastSquares
 from codiag.result import whole_norm
 from codiag.theory._noise_terms import REPLICATES, largest_noise_term
 
@@ -39,9 +39,9 @@ def _dispensable(fit: Factorization, superfluous: tuple[int, ...]) -> int:
     They leave one after another, the least first, as long as the next is still worth no more than noise without those
     that have left: of two that share what was one component, one stays. Under a loss, only one leaves.
     """
-    if len(superfluous) < 2 or fit.goodness is not None:
+    if len(superfluous) < 2 or fit._goodness is not None:
         return min(len(superfluous), 1)
-    components, worth, limit = list(range(fit.rank)), fit.sensitivity.worth, largest_noise_term(fit) ** 2
+    components, worth, limit = list(range(fit.rank)), fit._sensitivity.worth, largest_noise_term(fit) ** 2
     for n_left_out in range(min(len(superfluous), MOST_LEFT_OUT)):
         candidates = [position for position, component in enumerate(components) if component in superfluous]
         least = min(candidates, key=lambda position: worth[position])
@@ -50,7 +50,7 @@ def _dispensable(fit: Factorization, superfluous: tuple[int, ...]) -> int:
         del components[least]
         worth = replace(
             fit, weights=fit.weights[components], factors=tuple(factor[:, components] for factor in fit.factors)
-        ).sensitivity.worth
+        )._sensitivity.worth
     return min(len(superfluous), MOST_LEFT_OUT)
 
 
@@ -65,12 +65,12 @@ def reason_for(
         return "there are no more entries than parameters, so the noise cannot be told"
     if math.isnan(error):
         return "there are too many unknowns"
-    if any(fit.sensitivity.undetermined) and math.isinf(error):
-        return f"too few entries were observed of {named_rows(fit, fit.sensitivity.undetermined)}"
-    if fit.goodness is not None and likeness[twin] <= ALIKE:  # no entry has a typical variance
+    if any(fit._sensitivity.undetermined) and math.isinf(error):
+        return f"too few entries were observed of {named_rows(fit, fit._sensitivity.undetermined)}"
+    if fit._goodness is not None and likeness[twin] <= ALIKE:  # no entry has a typical variance
         ratio = weights[i] / max(float(fit.weight_standard_errors[i]), 1e-300)
         return f"there is little data for its entries; its weight {weights[i]:.3g} is {ratio:.2g} standard errors"
-    if fit.goodness is None and inflation(fit, i, weights) < SMALL:
+    if fit._goodness is None and inflation(fit, i, weights) < SMALL:
         return f"its weight {weights[i]:.3g} is small beside the noise {fit.noise:.3g} in the entries"
     if likeness[twin] > ALIKE:
         return f"it is like component {twin}, the product of cosines is {cosines[i, twin]:.2f}"
@@ -126,19 +126,19 @@ def advice_on(
             lower += ", or see codiag.choose_rank"
             together = ", all together" if n_fewer >= len(superfluous) else f", {n_fewer} of them together"
             together = ", though not together" if n_fewer == 1 else together
-            together = "" if fit.goodness is not None else together
+            together = "" if fit._goodness is not None else together
             which = f"Each of components {listed(superfluous)} could be left out{together}"
         sentences.append(f"{which}: rank {fit.rank} may be too high; {lower}.")
     signs = _about_signs(fit)
     if signs:
         sentences.append(signs)
-    elif fit.residual_excess is not None and fit.residual_excess > 1:
+    elif fit._residual_excess is not None and fit._residual_excess > 1:
         sentences.append(_about_residual(fit, likeness, is_sound=not degenerate and not superfluous))
-    elif fit.goodness is None and fit.scatter is not None and not fit.scatter.is_white:
+    elif fit._goodness is None and fit._scatter is not None and not fit._scatter.is_white:
         sentences.append(f"The noise is not white: {fit.noise_model}. Standard errors allow for that.")
     if _looks_like_counts(fit):
         sentences.append("Entries are counts that scatter more where they are larger: loss='poisson' may be better.")
-    if fit.goodness is not None and not fit.goodness.has_right_variance:
+    if fit._goodness is not None and not fit._goodness.has_right_variance:
         sentences.append(_about_dispersion(fit))
     zeros = _about_zeros(fit)
     if zeros:
@@ -146,9 +146,9 @@ def advice_on(
     unobserved = [np.flatnonzero(np.isnan(to_host(factor)).any(axis=1)).tolist() for factor in fit.factors]
     if any(unobserved):
         sentences.append(f"Nothing was observed of {named_rows(fit, unobserved)}: NaN, and the rest as without it.")
-    if any(fit.sensitivity.undetermined):
+    if any(fit._sensitivity.undetermined):
         sentences.append(
-            f"Too few entries were observed of {named_rows(fit, fit.sensitivity.undetermined)}: their rows could be "
+            f"Too few entries were observed of {named_rows(fit, fit._sensitivity.undetermined)}: their rows could be "
             "anything, and the factors with them. Leave these slices out, or keep the rows small by constraints=Ridge("
             "strength), the variance of the noise over that of the factors' entries."
         )
@@ -156,7 +156,7 @@ def advice_on(
         is_over = any("out of budget" in stage.name for stage in fit.stages)
         option = "effort=..." if is_over else "max_starts=..."
         # Starts of sparse counts disagree at ranks that predict best, too.
-        fewer = "" if fit.goodness is not None and not superfluous else f"; {lower}, which may have fewer"
+        fewer = "" if fit._goodness is not None and not superfluous else f"; {lower}, which may have fewer"
         sentences.append(
             "Starts ended at several minima, and too few at the lowest of them: there may be a lower one. Another "
             f"seed or method=Auto({option}) searches on{fewer}."
@@ -172,10 +172,11 @@ def _about_signs(fit: Factorization) -> str:
     Noise around a model that is not negative has at most half of its squares below zero, up to
     :math:`(\sum_j r_j^4)^{1/2} / 2`, their standard deviation, times 3.1.
     """
-    rules, data = fit.constraints or (None,), fit.data
-    if data is None or fit.loss is not None or not all(rule is not None and rule.is_one_sided for rule in rules):
+    rules, data = fit.constraints or (None,), fit._data
+    if data is None or fit._goodness is not None or not all(rule is not None and rule.is_one_sided for rule in rules):
         return ""
-    squares = to_host(LeastSquares(data).residual(fit.tensor).to_dense()) ** 2
+    residual = to_host(LeastSquares(data).residual(fit.tensor).to_dense())
+    squares = (residual / max(float(np.max(np.abs(residual))), TINY)) ** 2
     entries = to_host(data.tensor.to_dense())
     below, total = float(np.sum(squares[entries < 0])), float(np.sum(squares))
     if not below > total / 2 + NORMAL_QUANTILE * math.sqrt(float(np.sum(squares**2))) / 2:
@@ -189,10 +190,10 @@ def _about_signs(fit: Factorization) -> str:
 
 def _about_zeros(fit: Factorization) -> str:
     """Return a sentence on slices all of whose entries are zero, or nothing."""
-    if fit.data is None or fit.data.tensor.shape != fit.shape:
+    if fit._data is None or fit._data.tensor.shape != fit.shape:
         return ""
-    is_zero = to_host(fit.data.tensor.to_dense()) == 0
-    known = fit.data.observed_mask()
+    is_zero = to_host(fit._data.tensor.to_dense()) == 0
+    known = fit._data.observed_mask()
     axes = range(is_zero.ndim)
     rest_of = [tuple(other for other in axes if other != mode) for mode in axes]
     rows = [np.flatnonzero(np.all(is_zero | ~known, axis=rest) & np.any(known, axis=rest)).tolist() for rest in rest_of]
@@ -203,11 +204,11 @@ def _about_zeros(fit: Factorization) -> str:
 
 def _looks_like_counts(fit: Factorization) -> bool:
     """Return whether entries fitted by least squares are counts, with variances that grow with the fit."""
-    if fit.goodness is not None or fit.data is None or fit.scatter is None or fit.scatter.deviations is None:
+    if fit._goodness is not None or fit._data is None or fit._scatter is None or fit._scatter.deviations is None:
         return False
-    entries = to_host(fit.data.tensor.to_dense())
-    are_counts = bool(np.all((entries >= 0) & (entries == np.rint(entries))))
-    return are_counts and float(fit.scatter.deviations[-1]) > float(fit.scatter.deviations[0])
+    entries = to_host(fit._data.tensor.to_dense())
+    are_counts = bool(np.all((entries >= 0) & (entries == np.rint(entries)) & (entries < 2**53)))
+    return are_counts and float(fit._scatter.deviations[-1]) > float(fit._scatter.deviations[0])
 
 
 def _about_dispersion(fit: Factorization) -> str:
@@ -215,14 +216,14 @@ def _about_dispersion(fit: Factorization) -> str:
     said = (
         f"Entries scatter with {fit.dispersion:.2g} times the variance of {fit.loss!r}; standard errors allow for that."
     )
-    if fit.dispersion > 1 and fit.goodness is not None and fit.goodness.loss.scales_with_mean:
+    if fit.dispersion > 1 and fit.loss is not None and fit.loss.scales_with_mean:
         said += " If it grows faster than the mean, loss=NegativeBinomial() gives more accurate factors."
     return said
 
 
 def _about_residual(fit: Factorization, likeness: float, *, is_sound: bool) -> str:
     """Return a sentence on a residual that is not white noise."""
-    found = f"The residual is not white noise: its strongest direction has {fit.residual_excess:.3g} times what "
+    found = f"The residual is not white noise: its strongest direction has {fit._residual_excess:.3g} times what "
     found += "white noise would leave in any"
     if math.isnan(likeness):
         return f"{found}. Components may be missing, or the noise is unequal."
@@ -230,7 +231,7 @@ def _about_residual(fit: Factorization, likeness: float, *, is_sound: bool) -> s
         more = f"; try rank {fit.rank + 1}" if is_sound else ""
         agree = f"and two halves of the data agree on it (congruence {likeness:.2f})"
         return f"{found}, {agree}: a component is missing{more}."
-    if fit.scatter is None or fit.scatter.is_white or not fit.scatter.explains_residual:
+    if fit._scatter is None or fit._scatter.is_white or not fit._scatter.explains_residual:
         return f"{found}, but two halves of the data do not agree on it: no further component would replicate."
     return (
         f"The noise is not white: {fit.noise_model}. Standard errors allow for that. Two halves of the data do not "

@@ -157,7 +157,7 @@ def diagnose(fit: Factorization) -> Diagnosis:
     conditions = tuple(factor_condition(factor) for factor in factors)
     degenerate = cancelling_pairs(sizes, cosines)
     superfluous, outliers = superfluous_of(fit), outliers_of(fit)
-    stands_out = fit.sensitivity.worth > DOUBTFUL**2 * largest_noise_term(fit) ** 2  # no start can have missed these
+    stands_out = fit._sensitivity.worth > DOUBTFUL**2 * largest_noise_term(fit) ** 2  # no start can have missed these
     verdicts, reasons = [], []
     for component, error in enumerate(errors):
         partner = next((i + j - component for i, j, _ in degenerate if component in (i, j)), None)
@@ -175,7 +175,7 @@ def diagnose(fit: Factorization) -> Diagnosis:
                 verdict, reason = "roughly", "standard errors are those of one of several minima that starts have found"
         verdicts.append(verdict)
         reasons.append(reason)
-    likeness = fit.residual_replication
+    likeness = fit._residual_replication
     return Diagnosis(
         errors,
         tuple(verdicts),
@@ -184,9 +184,9 @@ def diagnose(fit: Factorization) -> Diagnosis:
         conditions,
         degenerate,
         superfluous,
-        fit.residual_excess,
+        fit._residual_excess,
         tuple(advice_on(fit, sizes, degenerate, tuple(sorted({*superfluous, *outliers})), likeness)),
-        fit.sensitivity.undetermined,
+        fit._sensitivity.undetermined,
         likeness,
         fit.noise_model,
     )

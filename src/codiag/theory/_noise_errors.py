@@ -21,9 +21,10 @@ import numpy as np
 from codiag._arrays import double, is_complex, like, to_host
 from codiag._text import described
 from codiag.least_squares import NORMAL_QUANTILE, LeastSquares
-from codiag.losses import Scatter, correlations_at, estimate_scatter
 from codiag.problem import Problem
+from codiag.result import given_covariances, whitened
 from codiag.tensors import DenseTensor, FactoredTensor
+from codiag.theory._scatter import Scatter, correlations_at, estimate_scatter
 from codiag.theory._sensitivity import (
     MOST_UNKNOWNS,
     Inverse,
@@ -48,7 +49,8 @@ MOST_LEVERAGE = 0.9
 """Leverage beyond which a residual says nothing about noise."""
 
 
-class NoiseErrors(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class NoiseErrors:
     """Standard errors relative to `Factorization.noise`.
 
     Attributes
@@ -64,18 +66,20 @@ class NoiseErrors(NamedTuple):
 
 def scatter_of(fit: Factorization) -> Scatter | None:
     """Return how the noise of a fit scatters, as its residual shows it; None if the tensor is not at hand."""
-    problem = fit.data
+    problem = fit._data
     if problem is None or problem.tensor.shape != fit.shape or 2 * problem.n_parameters > problem.n_independent:
         return None
     if problem.numbers_per_entry > 1:
         return None  # how complex noise scatters is not examined: it is taken to be circular and white
-    if fit.residual_excess == 0 or (fit.goodness is not None and fit.goodness.has_right_variance):  # rounding, or known
+    is_known = fit._goodness is not None and fit._goodness.has_right_variance
+    if is_known or fit._residual_excess == 0:  # no more than rounding
         return Scatter.white(fit.shape)
     takes_much = problem.n_parameters > LITTLE * problem.n_independent
     linear, weights = Linearization.of(fit) if takes_much else None, _weights_of(problem)
     model = to_host(fit.tensor.to_dense()).astype(np.float64) if linear is None else linear.model
     residual = np.asarray(to_host(problem.tensor.to_dense()), dtype=np.float64) - model
     residual = residual if weights is None else residual * np.sqrt(weights)
+    residual = residual / 2.0 ** np.frexp(np.max(np.abs(residual)))[1]  # so that fourth powers are numbers
     observed = None if weights is None else weights > 0
     followed = 0.0 if linear is None else linear.leverages()  # as large as if the fit did not follow entries
     scatter = estimate_scatter(
@@ -102,33 +106,51 @@ def _is_typical(residual: np.ndarray, observed: np.ndarray | None, model: np.nda
 
 def noise_in_words(fit: Factorization) -> str:
     """Say for which noise the errors of a fit are valid."""
+    if given_covariances(fit) is not None:
+        return "that of the covariances that were given"
     names = [f"mode {mode}" for mode in range(len(fit.shape))] if fit.labels is None else fit.labels.names
-    if fit.goodness is not None and fit.goodness.has_right_variance:
+    if fit._goodness is not None and fit._goodness.has_right_variance:
         return f"that of {fit.loss!r}"
-    if fit.goodness is not None:
-        more = "" if fit.scatter is None or fit.scatter.is_white else f"; beyond that {fit.scatter.in_words(names)}"
+    if fit._goodness is not None:
+        more = "" if fit._scatter is None or fit._scatter.is_white else f"; beyond that {fit._scatter.in_words(names)}"
         return f"{fit.dispersion:.2g} times the variance of {fit.loss!r}{more}"
-    if fit.scatter is None:
+    if fit._scatter is None:
         return "taken to be white: the residual was not examined"
-    if fit.rank * sum(fit.shape) > MOST_UNKNOWNS and not fit.scatter.is_white:
-        return f"taken to be white, since unknowns are many; the residual shows {fit.scatter.in_words(names)}"
-    return fit.scatter.in_words(names)
+    if fit.rank * sum(fit.shape) > MOST_UNKNOWNS and not fit._scatter.is_white:
+        return f"taken to be white, since unknowns are many; the residual shows {fit._scatter.in_words(names)}"
+    return fit._scatter.in_words(names)
 
 
 def noise_errors(fit: Factorization) -> NoiseErrors:
     """Return standard errors for noise of unit variance that scatters as the residual of a fit does.
 
     Where the residual was not examined, or is white, and where unknowns are too many, noise is taken to be white.
+    Covariances that were given are taken as they are.
     """
-    known = fit.sensitivity
+    whitened = _whitened_errors(fit)
+    if whitened is not None:
+        return whitened
+    known = fit._sensitivity
     white = NoiseErrors(known.entries, known.weights)
-    scatter = fit.scatter
+    scatter = fit._scatter
     linear = None if scatter is None or scatter.is_white else Linearization.of(fit)
     if scatter is None or linear is None:
         return white
     entries, weights = linear.errors(scatter)
     entries = [np.where(np.isfinite(old), new, old) for old, new in zip(white.entries, entries, strict=True)]
     return NoiseErrors(tuple(entries), np.where(np.isfinite(white.weights), weights, white.weights))
+
+
+def _whitened_errors(fit: Factorization) -> NoiseErrors | None:
+    """Return the errors of a fit for the covariances that were given; None without, or if unknowns are too many."""
+    covariances = given_covariances(fit)
+    linear = None if covariances is None or not fit.noise > 0 else Linearization.of(fit)
+    if covariances is None or linear is None or fit.problem is None:
+        return None
+    white, components = whitened(fit.problem, fit.tensor, covariances)
+    ratio = math.sqrt(LeastSquares(white).distance(components)) / (fit.relative_error * fit.norm)
+    known = linear.errors_of_whitened([np.linalg.inv(own) for own in covariances])
+    return NoiseErrors(tuple(ratio * errors for errors in known.entries), ratio * known.weights)
 
 
 class Intervals(NamedTuple):
@@ -180,12 +202,12 @@ def intervals(fit: Factorization, level: float) -> Intervals:
 
 def _without_signs(fit: Factorization) -> Factorization:
     """Return a fit as if its factors could have any sign, with the same noise."""
-    if fit.problem is None:  # a fit that was read from a file
+    around = fit._linearization
+    if around is None:
         return fit
-    rules = tuple(None if rule is None or rule.is_one_sided else rule for rule in fit.problem.constraints or ())
-    problem = fit.problem.with_constraints(rules if any(rules) else None)
-    free = replace(fit, problem=problem if problem.required_features else None, data=None)
-    vars(free).update(scatter=fit.scatter, noise=fit.noise)
+    rules = tuple(None if rule is None or rule.is_one_sided else rule for rule in around.constraints or ())
+    free = replace(fit, constraints=rules if any(rules) else None)
+    vars(free).update(_linearization=around.with_constraints(free.constraints), _scatter=fit._scatter, noise=fit.noise)
     return free
 
 
@@ -204,7 +226,7 @@ class Linearization:
         if components.rank * sum(components.shape) > MOST_UNKNOWNS or not np.all(to_host(components.weights)):
             return None
         known = components.changed(lambda factor, _: double(factor), double(components.weights))
-        problem = fit.problem or fit.data or Problem(known, known.rank, symmetric=bool(known.symmetric))
+        problem = fit._linearization or Problem(known, known.rank, symmetric=bool(known.symmetric))
         unknowns = Unknowns.of(LeastSquares(problem.in_double_precision(), known), known)
         return cls(unknowns, known, inverse_of(unknowns))
 

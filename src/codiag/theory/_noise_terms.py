@@ -49,8 +49,8 @@ def replication_of(fit: Factorization) -> float:
     chance, which draws of it show and which does not count. NaN if the residual passes for white noise, or was not
     examined.
     """
-    problem = fit.data
-    if problem is None or problem.tensor.shape != fit.shape or not (fit.residual_excess or 0.0) > 1:
+    problem = fit._data
+    if problem is None or problem.tensor.shape != fit.shape or not (fit._residual_excess or 0.0) > 1:
         return math.nan
     residual = double(to_host(LeastSquares(problem).residual(fit.tensor).to_dense()))
     is_correlated = [lags.size > 0 for lags in _correlations(fit)]
@@ -60,7 +60,7 @@ def replication_of(fit: Factorization) -> float:
         return math.nan
     order = np.arange(n_rows) if is_correlated[mode] else np.random.default_rng(0).permutation(n_rows)
     rows = np.array_split(order, 2)
-    found, scatter = _likeness(residual, mode, rows), fit.scatter
+    found, scatter = _likeness(residual, mode, rows), fit._scatter
     if scatter is None or not scatter.is_correlated or not scatter.explains_residual or not found >= REPLICATES:
         return found
     model, rng = to_host(fit.tensor.to_dense()), np.random.default_rng(0)
@@ -85,7 +85,7 @@ def _likeness(residual: np.ndarray, mode: int, rows: Sequence[np.ndarray]) -> fl
 
 
 def _correlations(fit: Factorization) -> tuple[np.ndarray, ...]:
-    return (np.zeros(0),) * len(fit.shape) if fit.scatter is None else fit.scatter.correlations
+    return (np.zeros(0),) * len(fit.shape) if fit._scatter is None else fit._scatter.correlations
 
 
 def largest_noise_term(fit: Factorization) -> float:
@@ -94,7 +94,7 @@ def largest_noise_term(fit: Factorization) -> float:
     NaN where the noise is not known.
     """
     noise = max(fit.noise, ROUNDING * fit.norm) if math.isfinite(fit.noise) else math.nan
-    groups = groups_of(bool(fit.symmetric), len(fit.shape)) if fit.problem is None else fit.problem.groups
+    groups = groups_of(bool(fit.symmetric), len(fit.shape)) if fit._restricted is None else fit._restricted.groups
     return noise * max(largest_white_term(fit, groups), largest_term_of_coloured_noise(fit))
 
 
@@ -113,8 +113,8 @@ def largest_term_of_coloured_noise(fit: Factorization) -> float:
     :math:`\sum_m (\mathrm{tr}\, C_m \prod_{n \ne m} \lambda_n)^{1/2}` (Chevet), and the deviation at most
     :math:`(\prod_m \lambda_m)^{1/2}`.
     """
-    scatter = fit.scatter
-    if scatter is None or scatter.is_white or not scatter.explains_residual or fit.residual_replication >= REPLICATES:
+    scatter = fit._scatter
+    if scatter is None or scatter.is_white or not scatter.explains_residual or fit._residual_replication >= REPLICATES:
         return 0.0
     covariances = scatter.covariances(to_host(fit.tensor.to_dense()))
     largest = np.array([np.linalg.eigvalsh(covariance)[-1] for covariance in covariances])
@@ -131,9 +131,9 @@ def superfluous_of(fit: Factorization) -> tuple[int, ...]:
     """
     if fit.rank == 1 or not math.isfinite(fit.noise):
         return ()
-    is_superfluous = fit.sensitivity.worth <= largest_noise_term(fit) ** 2
-    if fit.goodness is not None:
-        groups = groups_of(bool(fit.symmetric), len(fit.shape)) if fit.problem is None else fit.problem.groups
+    is_superfluous = fit._sensitivity.worth <= largest_noise_term(fit) ** 2
+    if fit._goodness is not None:
+        groups = groups_of(bool(fit.symmetric), len(fit.shape)) if fit._restricted is None else fit._restricted.groups
         ratios = np.abs(to_host(fit.weights)) / np.maximum(fit.weight_standard_errors, TINY)
         is_superfluous &= ~(ratios > largest_white_term(fit, groups))
         limit = fit.dispersion * largest_white_term(fit, groups) ** 2
@@ -147,12 +147,12 @@ def deviance_without(fit: Factorization, i: int) -> float:
     Far from the fit, as where a model of counts vanishes, a deviance is not nearly quadratic, and what it is worth by
     its curvature at the fit says little. NaN if the tensor was not kept.
     """
-    if fit.stated is None or fit.goodness is None or fit.stated.tensor.shape != fit.shape:
+    if fit.problem is None or fit._goodness is None or fit.problem.tensor.shape != fit.shape:
         return math.nan
-    problem = fit.stated.with_rank(fit.rank - 1).in_double_precision()
+    problem = fit.problem.with_rank(fit.rank - 1).in_double_precision()
     others = fit.tensor.columns([other for other in range(fit.rank) if other != i])
     ended = minimize(problem, interior(others, problem.constraints), BRIEF)
-    return 2 * ended.objective - fit.goodness.total
+    return 2 * ended.objective - fit._goodness.total
 
 
 def outliers_of(fit: Factorization) -> dict[int, tuple[int, ...]]:
@@ -161,15 +161,15 @@ def outliers_of(fit: Factorization) -> dict[int, tuple[int, ...]]:
     Such a component has most of its energy there, or no more than noise elsewhere, and is no larger than errors of
     other entries are.
     """
-    if fit.data is None or fit.rank == 1 or fit.data.tensor.shape != fit.shape or not fit.noise > 0:
+    if fit._data is None or fit.rank == 1 or fit._data.tensor.shape != fit.shape or not fit.noise > 0:
         return {}
     factors, weights = [to_host(factor) for factor in fit.tensor.factors], np.abs(to_host(fit.weights))
     shares = np.prod([np.max(squared_magnitudes(factor), axis=0) for factor in factors], axis=0)
-    noise_term = fit.noise * largest_white_term(fit, fit.data.groups)
+    noise_term = fit.noise * largest_white_term(fit, fit._data.groups)
     is_single = (shares > MOSTLY) | (np.sqrt(np.maximum(1 - shares, 0.0)) * weights < noise_term)
     if not is_single.any():
         return {}
-    largest = float(np.max(np.abs(to_host(LeastSquares(fit.data).residual(fit.tensor).to_dense()))))
+    largest = float(np.max(np.abs(to_host(LeastSquares(fit._data).residual(fit.tensor).to_dense()))))
     entries = np.sqrt(shares) * weights
     found = np.flatnonzero(is_single & (entries < DOUBTFUL * largest) & (entries > DOUBTFUL * fit.noise))
     return {int(i): tuple(int(np.argmax(np.abs(factor[:, i]))) for factor in factors) for i in found}

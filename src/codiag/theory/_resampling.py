@@ -1,4 +1,4 @@
-"""Errors of a fit from its samples: drawn again with replacement, or left out one at a time."""
+"""Errors of a fit from its samples, drawn again with replacement."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import numpy as np
 import scipy
 from array_api_compat import array_namespace
 
-from codiag._arrays import few_threads, pick, to_host
+from codiag._arrays import few_threads, like, pick, to_host
 from codiag._checks import Seed, as_generator, as_number, as_share, check_n_jobs
 from codiag._progress import progress_if
 from codiag._text import counted, html_table, text_table, visible
 from codiag.least_squares import Limits, minimize, unit_components
-from codiag.problem import Problem, largest_product
+from codiag.problem import Problem, Symmetry, interior, largest_product
+from codiag.result import given_covariances, has_few_entries, unwhitened, whitened
 from codiag.tensors import DenseTensor, FactoredTensor
 from codiag.theory._noise_errors import Intervals
 
@@ -27,9 +28,11 @@ REFIT = Limits(max_sweeps=50, tol=1e-6)
 """Limits for the fit of a resample, which begins at the fit of all samples: far below its error."""
 
 
-def part_of(problem: Problem, rows: Mapping[int, np.ndarray]) -> Problem | None:
+def part_of(problem: Problem, rows: Mapping[int, np.ndarray], *, symmetric: Symmetry = False) -> Problem | None:
     """Return a problem on some slices of its tensor; None if no entry is observed there, or all are zero."""
     entries, observed = problem.tensor.to_dense(), problem.observed
+    if observed is None and problem.tensor.is_partial:
+        observed = like(problem.observed_mask().astype(np.float64), entries)
     constraints = list(problem.constraints or (None,) * problem.tensor.order)
     for mode, chosen in rows.items():
         entries = pick(entries, chosen, mode)
@@ -39,7 +42,7 @@ def part_of(problem: Problem, rows: Mapping[int, np.ndarray]) -> Problem | None:
     xp = array_namespace(entries)
     if not bool(xp.any(entries != 0)) or (observed is not None and not bool(xp.any(observed > 0))):
         return None
-    return problem.with_part(DenseTensor.of(entries, symmetric=False), observed, tuple(constraints))
+    return problem.with_part(DenseTensor.of(entries, symmetric=False), observed, tuple(constraints), symmetric)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,13 +62,10 @@ class Bootstrap:
         The weights of every refit.
     factors : tuple of arrays of shape (n, d_m, rank), or None
         The factors of every refit, mode by mode, with the signs of the fit; None for the mode of the samples.
-    is_jackknife : bool
-        Whether samples were left out one at a time, and not drawn with replacement.
 
     See Also
     --------
     codiag.Factorization.bootstrap : Draws samples with replacement.
-    codiag.Factorization.jackknife : Leaves out one at a time.
 
     Examples
     --------
@@ -80,13 +80,10 @@ class Bootstrap:
     mode: int
     weights: np.ndarray
     factors: tuple[np.ndarray | None, ...]
-    is_jackknife: bool = False
 
     def _errors(self, refits: np.ndarray) -> np.ndarray:
         """Return standard errors from the scatter of refits."""
         n_samples = self.fit.shape[self.mode]
-        if self.is_jackknife:
-            return np.asarray(np.std(refits, axis=0) * math.sqrt(refits.shape[0] - 1))
         return np.asarray(np.std(refits, axis=0, ddof=1) * math.sqrt(n_samples / (n_samples - 1)))
 
     @property
@@ -97,7 +94,7 @@ class Bootstrap:
         --------
         >>> import codiag
         >>> tensor = codiag.synthetic.noisy_tensor((20, 8, 7), 2, noise=0.01, seed=0).tensor
-        >>> [part.shape for part in codiag.factorize(tensor, 2, seed=0).jackknife().entry_standard_errors]
+        >>> [part.shape for part in codiag.factorize(tensor, 2, seed=0).bootstrap(n=10, seed=0).entry_standard_errors]
         [(20, 2), (8, 2), (7, 2)]
         """
         unknown = np.full((self.fit.shape[self.mode], self.fit.rank), np.nan)
@@ -111,7 +108,7 @@ class Bootstrap:
         --------
         >>> import codiag
         >>> tensor = codiag.synthetic.noisy_tensor((20, 8, 7), 2, noise=0.01, seed=0).tensor
-        >>> codiag.factorize(tensor, 2, seed=0).jackknife().weight_standard_errors.shape
+        >>> codiag.factorize(tensor, 2, seed=0).bootstrap(n=10, seed=0).weight_standard_errors.shape
         (2,)
         """
         return self._errors(self.weights)
@@ -159,8 +156,6 @@ class Bootstrap:
         names = self._mode_names()
         n_samples, samples = self.fit.shape[self.mode], f"samples of {names[self.mode]}"
         kind = f"Bootstrap: {counted(self.weights.shape[0], 'refit')} of {n_samples} {samples}, drawn with replacement."
-        if self.is_jackknife:
-            kind = f"Jackknife: {counted(self.weights.shape[0], 'refit')} without one of {n_samples} {samples} each."
         return f"{kind} Standard errors of the weights, and of the unit factors of the other modes:"
 
     def _mode_names(self) -> list[str]:
@@ -203,45 +198,14 @@ class Bootstrap:
 def bootstrap(
     fit: Factorization, mode: int, n: int, seed: Seed, n_jobs: int | None, *, progress: bool | None = None
 ) -> Bootstrap:
-    """Refit samples along a mode that are drawn with replacement."""
-    as_number("n", n, integer=True)
-    rng, size = as_generator(seed, apart=True), fit.shape[_mode_of(fit, mode)]
-    draws = [np.sort(rng.integers(size, size=size)) for _ in range(n)]
-    return _refitted(fit, _mode_of(fit, mode), draws, n_jobs, progress=progress)
-
-
-def jackknife(fit: Factorization, mode: int, n_jobs: int | None, *, progress: bool | None = None) -> Bootstrap:
-    """Refit samples along a mode without each of them in turn."""
-    mode = _mode_of(fit, mode)
-    draws = [np.delete(np.arange(fit.shape[mode]), row) for row in range(fit.shape[mode])]
-    return replace(_refitted(fit, mode, draws, n_jobs, progress=progress), is_jackknife=True)
-
-
-def _mode_of(fit: Factorization, mode: Any) -> int:
-    order = len(fit.shape)
-    if isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not -order <= mode < order:
-        raise ValueError(f"mode must be an integer from 0 to {order - 1}, or from the end if negative; got {mode!r}")
-    if fit.data is None:
-        raise ValueError(
-            "fit must have its tensor to be refitted, as codiag.factorize returns it; those from files and iterators, "
-            "of sparse tensors and of more than two million entries do not"
-        )
-    if any(int(mode) % order in group and len(group) > 1 for group in fit.data.groups):
-        raise ValueError(f"mode must be one of samples, with a factor of its own; mode {mode} shares its factor")
-    if fit.shape[mode] < 3:
-        raise ValueError(f"mode must have three samples or more to be resampled; mode {mode} has {fit.shape[mode]}")
-    return int(mode) % order
-
-
-def _refitted(
-    fit: Factorization, mode: int, draws: Sequence[np.ndarray], n_jobs: int | None, *, progress: bool | None
-) -> Bootstrap:
+    """Refit samples along a mode that are drawn with replacement, under the loss of the fit."""
     from sklearn.utils.parallel import Parallel, delayed
 
+    as_number("n", n, integer=True)
     check_n_jobs(n_jobs)
-    problem = fit.data
-    if problem is None:
-        raise ValueError("fit must have its tensor")
+    problem, mode = _problem_of(fit, mode), mode % len(fit.shape)
+    rng, size = as_generator(seed, apart=True), fit.shape[mode]
+    draws = [np.sort(rng.integers(size, size=size)) for _ in range(n)]
     with progress_if(progress, "refitting"), few_threads(largest_product(problem)):
         refits = Parallel(n_jobs=n_jobs)(delayed(_refit)(problem, fit.tensor, mode, rows) for rows in draws)
     found = [refit for refit in refits if refit is not None]
@@ -253,16 +217,38 @@ def _refitted(
     return Bootstrap(fit, mode, np.stack([refit[0] for refit in found]), tuple(factors))
 
 
+def _problem_of(fit: Factorization, mode: Any) -> Problem:
+    """Return the problem whose samples along a mode are drawn, or say why none can be; estimated weights are kept."""
+    order = len(fit.shape)
+    if isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not -order <= mode < order:
+        raise ValueError(f"mode must be an integer from 0 to {order - 1}, or from the end if negative; got {mode!r}")
+    if fit.problem is None or not has_few_entries(fit.problem):
+        raise ValueError(
+            "fit must have its tensor to be refitted, as codiag.factorize returns it; those of iterators, of tensors "
+            "that are not in memory and of more than two million entries do not"
+        )
+    if any(int(mode) % order in group and len(group) > 1 for group in fit.problem.groups):
+        raise ValueError(f"mode must be one of samples, with a factor of its own; mode {mode} shares its factor")
+    if fit.shape[mode] < 3:
+        raise ValueError(f"mode must have three samples or more to be resampled; mode {mode} has {fit.shape[mode]}")
+    covariances = given_covariances(fit)
+    if covariances is not None and np.count_nonzero(covariances[mode]) > fit.shape[mode]:
+        raise ValueError(f"mode must be one of independent samples; the covariance of mode {mode} correlates them")
+    weights = fit._entry_weights
+    problem = fit.problem if weights is None else fit.problem.with_weights(fit.problem.tensor, weights)
+    return problem.in_double_precision()
+
+
 def _refit(
     problem: Problem, start: FactoredTensor, mode: int, rows: np.ndarray
 ) -> tuple[np.ndarray, list[np.ndarray]] | None:
     """Return weights and factors of the fit to some rows, with the signs or phases of the fit to all of them."""
-    part = part_of(problem, {mode: rows})
+    part = part_of(problem, {mode: rows}, symmetric=problem.shared)
     if part is None:
         return None
     kept = [pick(factor, rows, 0) if other == mode else factor for other, factor in enumerate(start.factors)]
     begun = FactoredTensor(start.weights, kept, symmetric=False)
-    found = unit_components(minimize(part, begun, REFIT).components)
+    found = unit_components(_minimum(part, begun, _covariances_of(problem, mode, rows)))
     factors = []
     for other, factor in enumerate(map(to_host, found.factors)):
         products = np.sum(np.conj(factor) * to_host(begun.factors[other]), axis=0)
@@ -270,3 +256,20 @@ def _refit(
         factors.append(factor * np.where(sizes > 0, products / np.where(sizes > 0, sizes, 1.0), 1.0))
     scale = math.sqrt(problem.tensor.shape[mode] / rows.size)
     return np.abs(to_host(found.weights)) * np.sign(to_host(start.weights)) * scale, factors
+
+
+def _covariances_of(problem: Problem, mode: int, rows: np.ndarray) -> list[np.ndarray] | None:
+    """Return the covariances of noise for some rows of a mode, which are independent; None if none were given."""
+    covariances = None if problem.loss is None else problem.loss.covariances(problem.tensor.shape)
+    if covariances is not None:
+        covariances[mode] = np.diag(np.diagonal(covariances[mode])[rows])
+    return covariances
+
+
+def _minimum(part: Problem, start: FactoredTensor, covariances: Sequence[np.ndarray] | None) -> FactoredTensor:
+    """Return the minimum near a start, under the loss and the covariances of a problem."""
+    if covariances is not None:
+        white, begun = whitened(part, start, covariances)
+        return unwhitened(minimize(white, begun, REFIT).components, covariances, part.tensor.reference)
+    begun = start if part.loss is None else interior(start, part.constraints)
+    return minimize(part, begun, REFIT).components

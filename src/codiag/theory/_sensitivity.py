@@ -88,19 +88,28 @@ def _sum_of_known(squares: np.ndarray) -> np.ndarray:
     return np.where(np.all(np.isnan(squares), axis=0), np.nan, np.nansum(squares, axis=0))
 
 
+def sensitivity_of(fit: Factorization) -> Sensitivity:
+    """Return how noise moves the components of a fit; unknown if that depends on a problem which it does not have."""
+    if fit._restricted is not None:
+        return restricted_sensitivity(fit.tensor, fit._restricted)
+    is_plain = fit._goodness is None and fit.constraints is None and fit.n_observed == math.prod(fit.shape)
+    return sensitivity(fit.tensor) if is_plain else unknown_sensitivity(fit.tensor)
+
+
 def noise_level(fit: Factorization) -> float:
     """Return the standard deviation of white noise that leaves the residual of a fit; NaN if no entry is to spare.
 
     Of complex entries it is the root of the mean squared magnitude.
     """
-    if fit.goodness is not None:
-        weight = 1.0 if fit.problem is None else fit.problem.data.mean_weight
+    problem = fit._restricted
+    if fit._goodness is not None:
+        weight = 1.0 if problem is None else problem.data.mean_weight
         return math.sqrt(fit.dispersion / weight)
-    if fit.problem is None:
-        groups = groups_of(bool(fit.symmetric), len(fit.shape))
-        spare: float = n_independent_entries(fit.shape, groups) - n_parameters(fit.shape, groups, fit.rank)
+    if problem is None:
+        groups, n_missing = groups_of(bool(fit.symmetric), len(fit.shape)), math.prod(fit.shape) - (fit.n_observed or 0)
+        spare: float = n_independent_entries(fit.shape, groups) - n_missing - n_parameters(fit.shape, groups, fit.rank)
     else:
-        spare = fit.problem.n_independent / fit.problem.numbers_per_entry - fit.sensitivity.n_parameters
+        spare = problem.n_independent / problem.numbers_per_entry - fit._sensitivity.n_parameters
     return fit.relative_error * fit.norm / math.sqrt(spare) if spare > 0 else math.nan
 
 

@@ -50,7 +50,7 @@ def jackknife_standard_errors(
 
     See Also
     --------
-    Factorization.jackknife : Standard errors of a tensor fit.
+    Factorization.bootstrap : Standard errors of a tensor fit.
 
     References
     ----------

@@ -1,17 +1,20 @@
-"""The result of a fit by a loss other than least squares."""
+"""A fit under a loss: its deviance, and the weighted least squares around it, for its errors."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from codiag._arrays import array_namespace, to_host
 from codiag.least_squares import GeneralizedObjective, LeastSquares, noise_excess
-from codiag.losses import Loss
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor, is_large
+
+if TYPE_CHECKING:
+    from codiag.result._factorization import Factorization
 
 TOLERATED, N_ERRORS = 0.1, 4
 """Deviation of the dispersion from one that changes errors by a twentieth, and standard errors beyond chance."""
@@ -23,8 +26,6 @@ class Deviance:
 
     Attributes
     ----------
-    loss : Loss
-        With all numbers that were estimated.
     total : float
         Deviance of the components.
     null : float
@@ -33,20 +34,21 @@ class Deviance:
         Variance of entries around the fit over the variance that the loss says; NaN if no entry is to spare.
     dispersion_error : float
         Its standard error.
+    states_variance : bool
+        Whether the loss says what the variance is.
     """
 
-    loss: Loss
     total: float
     null: float
     dispersion: float
     dispersion_error: float
+    states_variance: bool
 
     @property
     def has_right_variance(self) -> bool:
         """Whether entries scatter as the loss says, to a tenth or to what can be told; also if it does not say."""
-        return not self.loss.states_variance or abs(self.dispersion - 1) <= max(
-            TOLERATED, N_ERRORS * self.dispersion_error
-        )
+        tolerated = max(TOLERATED, N_ERRORS * self.dispersion_error)
+        return not self.states_variance or abs(self.dispersion - 1) <= tolerated
 
     @property
     def explained(self) -> float:
@@ -65,7 +67,8 @@ def deviance_of(problem: Problem, components: FactoredTensor) -> Deviance:
     squares = objective.squared_residual(components) * problem.n_independent / problem.n_observed
     dispersion = squares / spare if spare > 0 else math.nan
     error = objective.squared_residual_error(components) / max(spare, 1)
-    return Deviance(objective.loss, objective.distance(components), 2 * objective.null_value, dispersion, error)
+    total, null = objective.distance(components), 2 * objective.null_value
+    return Deviance(total, null, dispersion, error, objective.loss.states_variance)
 
 
 def relative_error_of(problem: Problem, components: FactoredTensor) -> tuple[float, float]:
@@ -80,11 +83,32 @@ def relative_error_of(problem: Problem, components: FactoredTensor) -> tuple[flo
     return math.sqrt(distance / plain.squared_norm), norm
 
 
-def linearized(problem: Problem, components: FactoredTensor) -> Problem | None:
-    """Return the weighted least squares around a fit, for its errors; None if it is too large."""
-    if is_large(problem.tensor.shape):
-        return None
-    return GeneralizedObjective(problem).linearized(components)
+def has_few_entries(problem: Problem) -> bool:
+    """Return whether the tensor of a problem is in memory, and not large."""
+    return problem.tensor.holds_entries and not is_large(problem.tensor.shape)
+
+
+def kept(problem: Problem) -> Problem | None:
+    """Return the problem as a result refers to it: None if its tensor is large, or not in memory.
+
+    With constraints, missing entries or covariances errors depend on it, and it is kept all the same; a large one under
+    another loss is not, since it cannot be linearized.
+    """
+    is_scored = problem.loss is not None and not problem.loss.has_covariance
+    is_needed = bool(problem.required_features) and not (is_scored and is_large(problem.tensor.shape))
+    return problem if is_needed or has_few_entries(problem) else None
+
+
+def linearization_of(fit: Factorization) -> Problem | None:
+    """Return the weighted least squares whose errors are those of a fit, to first order; None without its problem."""
+    problem = fit.problem
+    if problem is None or problem.loss is None:
+        return problem
+    if fit._entry_weights is not None:
+        return problem.with_weights(problem.tensor, fit._entry_weights)
+    if problem.loss.has_covariance:
+        return problem.with_loss(None)
+    return GeneralizedObjective(problem).linearized(fit.tensor)
 
 
 def excess_of(problem: Problem, components: FactoredTensor) -> float | None:

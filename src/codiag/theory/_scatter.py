@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -89,28 +89,6 @@ class Scatter(Described):
             if scale is not None:
                 found *= _along(scale, mode, model.ndim)
         return found
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return all numbers as arrays, for files."""
-        found = {f"correlations_{mode}": lags for mode, lags in enumerate(self.correlations)}
-        found |= {f"scales_{mode}": scale for mode, scale in enumerate(self.scales) if scale is not None}
-        if self.sizes is not None and self.deviations is not None:
-            found |= {"noise_sizes": self.sizes, "noise_deviations": self.deviations}
-        return found
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], shape: tuple[int, ...], *, explains_residual: bool
-    ) -> Scatter:
-        """Return what `to_arrays` wrote."""
-        return cls(
-            arrays.get("noise_sizes"),
-            arrays.get("noise_deviations"),
-            tuple(arrays.get(f"scales_{mode}") for mode in range(len(shape))),
-            tuple(arrays[f"correlations_{mode}"] for mode in range(len(shape))),
-            explains_residual,
-            shape,
-        )
 
     def draw(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw noise for every entry of a fit, up to a common factor."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.noise_kinds import NOISES, spectra
-from codiag.losses import Scatter, estimate_scatter
+from codiag.theory import estimate_scatter
 
 
 def of_kind(kind, seed=0, **stated):
@@ -82,11 +82,3 @@ def test_covariances_have_unit_variance_in_the_mean():
     covariances = known.covariances(np.ones((20, 30, 25)))
     assert np.prod([np.mean(np.diag(covariance)) for covariance in covariances]) == pytest.approx(1)
     assert all(np.linalg.eigvalsh(covariance)[0] > -1e-12 for covariance in covariances)
-
-
-def test_arrays_hold_everything():
-    known = of_kind("proportional")
-    again = Scatter.from_arrays(known.to_arrays(), (20, 30, 25), explains_residual=False)
-    assert not again.explains_residual
-    clean = np.random.default_rng(0).random((20, 30, 25))
-    np.testing.assert_array_equal(known.relative_deviations(clean), again.relative_deviations(clean))
