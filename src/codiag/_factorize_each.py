@@ -141,6 +141,7 @@ def factorize_each(
     _check_collection(tensors, rank)
     strategy, entropy = None if method is None else as_method(method), _entropy(seed)
     stated = {"loss": loss, "constraints": constraints, "symmetric": symmetric}
+    broken: list[Exception] = []
     with progress_if(progress, "factorizing tensors"):
         ends = Parallel(n_jobs=n_jobs)(
             delayed(_fitted)(
@@ -150,8 +151,10 @@ def factorize_each(
                 np.random.SeedSequence(entropy, spawn_key=(index,)),
                 is_kept=isinstance(tensors, Sized),
             )
-            for index, (tensor, its_rank) in enumerate(_with_ranks(tensors, rank))
+            for index, (tensor, its_rank) in enumerate(_until_error(_with_ranks(tensors, rank), broken))
         )
+    if broken:
+        raise broken[0]
     errors = {index: end for index, end in enumerate(ends) if isinstance(end, Exception)}
     if errors:
         raise _failure(errors, [None if index in errors else end[0] for index, end in enumerate(ends)])
@@ -183,6 +186,14 @@ def _is_for_each(rank: Any) -> bool:
 
 def _wrong_number(rank: Any) -> str:
     return f"rank must be one for all tensors, or one for each of them; got {len(rank)} ranks for another number"
+
+
+def _until_error(pairs: Iterator[tuple[Any, Any]], broken: list[Exception]) -> Iterator[tuple[Any, Any]]:
+    """Yield pairs until their iterator raises, and keep that error, which joblib before 1.3 would lose."""
+    try:
+        yield from pairs
+    except Exception as error:
+        broken.append(error)
 
 
 def _with_ranks(tensors: Iterable[Any], rank: Any) -> Iterator[tuple[Any, Any]]:

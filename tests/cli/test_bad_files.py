@@ -63,6 +63,8 @@ READ = {  # the options that the sentences name
 @pytest.mark.parametrize("command", ["factorize", "rank"])
 @pytest.mark.parametrize("kind", BAD)
 def test_a_bad_file_is_answered_by_one_sentence(kind, command, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib", reason="reports need the extra 'report'")
+    pytest.importorskip("jinja2", reason="reports need the extra 'report'")
     monkeypatch.chdir(tmp_path)
     name, write, way_out = BAD[kind]
     write(tmp_path / name)

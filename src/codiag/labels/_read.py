@@ -220,7 +220,10 @@ def _coded(name: Any, column: Any) -> tuple[np.ndarray, np.ndarray]:
 
     Numbers and dates are sorted; text is in the order of its categories if it has any, else of its first rows.
     """
-    n_missing = int(column.is_null().sum()) + (int(column.is_nan().sum()) if column.dtype.is_float() else 0)
+    import narwhals.stable.v1 as nw
+
+    is_float = column.dtype in (nw.Float32, nw.Float64)
+    n_missing = int(np.sum(np.isnan(column.to_numpy())) if is_float else column.is_null().sum())
     if n_missing:
         raise ValueError(
             f"labels must not be missing; {n_missing} of those in column {str(name)!r} are. Fill them, as with ffill "

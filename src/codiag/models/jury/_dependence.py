@@ -80,7 +80,7 @@ def correlations(votes: Votes, expected: np.ndarray) -> Pairs:
 def _shared_pairs(present: sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the pairs, the smaller index first, that share enough items, and how many."""
     shared = (present @ present.T).tocoo()
-    first, second = (np.asarray(place, dtype=np.int64) for place in shared.coords)
+    first, second = (np.asarray(place, dtype=np.int64) for place in (shared.row, shared.col))
     enough = (first < second) & (shared.data >= LEAST_SHARED)
     return first[enough], second[enough], shared.data[enough]
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
 from codiag._checks import UndeterminedError
@@ -102,7 +103,7 @@ def _in_double(check: Callable[..., np.ndarray], raw: Any) -> np.ndarray:
         raise ValueError(
             f"X must contain all samples; {n_masked} entries are masked. Give the stretches between them as a list"
         )
-    entries = np.asarray(raw)
+    entries = raw if sparse.issparse(raw) else np.asarray(raw)
     if entries.dtype.kind != "c":
         return check(X=raw, dtype=np.float64)
     return check(X=entries.real, dtype=np.float64) + 1j * check(X=entries.imag, dtype=np.float64)
