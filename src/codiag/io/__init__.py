@@ -26,12 +26,6 @@ from codiag.labels import Labelled, Labels, labelled_tensor
 from codiag.models.crowd import set_aside_invalid
 from codiag.models.jury import Preferences, preference_votes
 
-__all__ = [
-    "Labels",
-    "labelled_tensor",
-    "preference_votes",
-    "read_tns",
-    "set_aside_invalid",
-]
+__all__ = ["Labels", "labelled_tensor", "preference_votes", "read_tns", "set_aside_invalid"]
 
 __dir__ = public_names(__all__)

@@ -220,18 +220,14 @@ def _coded(name: Any, column: Any) -> tuple[np.ndarray, np.ndarray]:
 
     Numbers and dates are sorted; text is in the order of its categories if it has any, else of its first rows.
     """
-    import narwhals.stable.v1 as nw
-
-    is_float = column.dtype in (nw.Float32, nw.Float64)
-    n_missing = int(np.sum(np.isnan(column.to_numpy())) if is_float else column.is_null().sum())
+    values = _values(column)
+    n_missing = max(int(column.is_null().sum()), int(np.sum(values != values)))  # NaN are not null in every library
     if n_missing:
         raise ValueError(
-            f"labels must not be missing; {n_missing} of those in column {str(name)!r} are. Fill them, as with ffill "
-            "if cells were merged, or drop these rows"
+            f"labels must not be missing; {n_missing} in column {str(name)!r} are. Fill them (ffill) or drop these rows"
         )
-    labels, first, codes = np.unique(as_labels(_values(column)), return_index=True, return_inverse=True)
-    categories = _categories(column)
-    if categories is not None:
+    labels, first, codes = np.unique(as_labels(values), return_index=True, return_inverse=True)
+    if (categories := _categories(column)) is not None:
         place = {label: rank for rank, label in enumerate(as_labels(categories).tolist())}
         first = np.array([place[label] for label in labels.tolist()])
     elif labels.dtype.kind != "U":
