@@ -28,7 +28,7 @@ from codiag._arrays import (
 )
 from codiag._checks import UndeterminedError, as_generator
 from codiag.constraints import Constraint
-from codiag.least_squares import CANCELLING, TOLERANCE, LeastSquares, noise_excess, unit_components
+from codiag.least_squares import CANCELLING, LeastSquares, noise_excess, unit_components
 from codiag.methods import Method, fit_or_refuse
 from codiag.problem import Estimate, Problem, largest_product
 from codiag.reduction import HOST_WORK
@@ -193,7 +193,7 @@ def _quality(estimate: Estimate, components: FactoredTensor, problem: Problem) -
 def _diverges(fit: Factorization) -> bool:
     """Return whether components grow without bound, as where there is no best fit; ridges bound them."""
     is_bounded = any(rule is not None and rule.ridge for rule in fit.constraints or ())
-    largest, rounding = float(np.max(np.abs(to_host(fit.weights)))), max(TOLERANCE, 1e3 * epsilon(fit.factors[0]))
+    largest, rounding = float(np.max(np.abs(to_host(fit.weights)))), 1e3 * epsilon(fit.factors[0])
     return not is_bounded and fit.relative_error > rounding and largest > CANCELLING * whole_norm(fit)
 
 
