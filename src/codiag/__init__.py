@@ -8,6 +8,7 @@ the parameters of latent-variable models.
 ======================== ==========================================================================
 `factorize`              One tensor: dense, sparse, in chunks, with missing entries, under constraints.
 `factorize_each`         Many tensors, in parallel.
+`compare`                Which component of one fit is which of another.
 `choose_rank`            How many components the data supports, and why.
 `joint_diagonalize`      The common factors of a stack of matrices.
 `Factorization`          What `factorize` returns: weights, factors, standard errors, diagnosis, plots.
@@ -22,15 +23,15 @@ the parameters of latent-variable models.
 
 Packages: `codiag.models` (scikit-learn estimators for crowds, networks, texts, sequences, signals), `codiag.methods`
 (ways to factorize), `codiag.diagonalize` (ways to diagonalize), `codiag.tensors` (ways to store), `codiag.constraints`,
-`codiag.selection`, `codiag.theory`, `codiag.metrics`, `codiag.plotting`, `codiag.reports`, `codiag.io`,
+`codiag.inference`, `codiag.diagnosis`, `codiag.metrics`, `codiag.plotting`, `codiag.reports`, `codiag.io`,
 `codiag.datasets`, `codiag.synthetic`, `codiag.extending` (classes to derive from), and `codiag.drop_in` (functions of
 other libraries).
 
 Examples
 --------
 >>> import codiag
->>> planted = codiag.synthetic.noisy_tensor((20, 15, 10), 3, noise=0.01, seed=0)
->>> weights, factors = codiag.factorize(planted.tensor, 3, seed=0)
+>>> planted = codiag.synthetic.noisy_tensor((20, 15, 10), 3, noise=0.01, rng=0)
+>>> weights, factors = codiag.factorize(planted.tensor, 3, rng=0)
 >>> [factor.shape for factor in factors]
 [(20, 3), (15, 3), (10, 3)]
 >>> codiag.factor_error(factors, planted.factors) < 0.01
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from codiag._factorize import factorize
     from codiag._factorize_each import FailedFitsError, factorize_each
     from codiag.diagonalize import Diagonalization, joint_diagonalize
-    from codiag.metrics import factor_error, match_components
+    from codiag.metrics import compare, factor_error, match_components
     from codiag.problem import Problem
     from codiag.result import Factorization
     from codiag.selection import RankChoice, choose_rank
@@ -61,6 +62,7 @@ __all__ = [
     "RankChoice",
     "__version__",
     "choose_rank",
+    "compare",
     "factor_error",
     "factorize",
     "factorize_each",
@@ -76,6 +78,7 @@ _HOMES = {
     "Problem": "problem",
     "RankChoice": "selection",
     "choose_rank": "selection",
+    "compare": "metrics",
     "factor_error": "metrics",
     "factorize": "_factorize",
     "factorize_each": "_factorize_each",
@@ -87,9 +90,11 @@ _PACKAGES = (
     "cli",
     "constraints",
     "datasets",
+    "diagnosis",
     "diagonalize",
     "drop_in",
     "extending",
+    "inference",
     "io",
     "losses",
     "methods",
@@ -99,7 +104,6 @@ _PACKAGES = (
     "reports",
     "synthetic",
     "tensors",
-    "theory",
 )
 
 _UNLISTED = ("problem", "result", "selection")  # parts of others
@@ -112,7 +116,9 @@ def __getattr__(name: str) -> Any:
         return value
     if name in _PACKAGES or name in _UNLISTED:
         return import_module(f"codiag.{name}")
-    raise AttributeError(f"module 'codiag' has no attribute {name!r}")
+    from codiag._checks import attribute_hint
+
+    raise AttributeError(f"module 'codiag' has no attribute {name!r}{attribute_hint(name)}")
 
 
 def __dir__() -> list[str]:

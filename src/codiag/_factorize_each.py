@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from codiag._arrays import Array, TensorLike
-from codiag._checks import ConvergenceWarning, Seed, check_n_jobs, check_seed, explains_keywords
+from codiag._checks import ConvergenceWarning, RNGLike, check_n_jobs, check_rng, explains_keywords
 from codiag._factorize import fitted
 from codiag._progress import progress_if, tell
 from codiag.constraints import ConstraintsLike
+from codiag.labels import LabelsLike
 from codiag.losses import Loss
-from codiag.methods import Method, as_method
+from codiag.methods import Init, Method, as_method
 from codiag.problem import as_problem
 from codiag.result import Factorization
 
@@ -48,7 +49,7 @@ class FailedFitsError(ValueError):
     >>> import numpy as np
     >>> import codiag
     >>> try:
-    ...     codiag.factorize_each([np.ones((3, 3, 3)), np.zeros((3, 3, 3))], 1, seed=0)
+    ...     codiag.factorize_each([np.ones((3, 3, 3)), np.zeros((3, 3, 3))], 1, rng=0)
     ... except codiag.FailedFitsError as failed:
     ...     print([fit is not None for fit in failed.fits], list(failed.errors))
     [True, False] [1]
@@ -70,13 +71,16 @@ def factorize_each(
     rank: int | str | Sequence[int | str] | None = None,
     *,
     loss: Loss | str | None = None,
-    method: Method | str | None = None,
-    symmetric: bool | Sequence[int] = False,
     constraints: ConstraintsLike = None,
-    observed: Array | Sequence[Array] | None = None,
-    seed: Seed = None,
-    n_jobs: int | None = None,
+    mask: Array | Sequence[Array] | None = None,
+    weights: Array | Sequence[Array] | None = None,
+    symmetric: bool | Sequence[int] = False,
+    init: Init | Sequence[Init] = None,
+    method: Method | str | None = None,
+    labels: LabelsLike = None,
+    rng: RNGLike = None,
     progress: bool | None = None,
+    n_jobs: int | None = None,
 ) -> list[Factorization]:
     """Factorize each of many tensors: what a loop over `factorize` gives, with one warning and on all cores.
 
@@ -88,25 +92,25 @@ def factorize_each(
         entries are missing; `codiag.Problem` objects, with `rank` left out, say more about each tensor.
     rank : int or "auto", or sequence with one for each tensor
         Number of components; "auto" chooses it for each tensor.
-    loss : Loss or str, optional
-        As for `factorize`, the same for all tensors.
-    method : Method or str, optional
-        As for `factorize`, the same for all tensors.
-    symmetric : bool or tuple of int, optional
-        As for `factorize`, the same for all tensors.
-    constraints : Constraint, str, or sequence with one for each mode, optional
-        As for `factorize`, the same for all tensors.
-    observed : array in the shape of a tensor, or sequence with one for each, optional
-        Which entries were observed, or non-negative weights for them.
-    seed : int or numpy.random.Generator, optional
-        The same seed gives the same answers, whatever `n_jobs` is: tensor i is factorized as by ``factorize`` with
-        ``seed=numpy.random.SeedSequence(seed, spawn_key=(i,))``.
+    loss, constraints : as in `factorize`, optional
+        The same for all tensors.
+    mask, weights : array in the shape of a tensor, or sequence with one for each, optional
+        As in `factorize`.
+    symmetric : bool or tuple of int
+        As in `factorize`, the same for all tensors.
+    init : as in `factorize`, or list with one for each tensor, optional
+        The first start.
+    method, labels : as in `factorize`, optional
+        The same for all tensors.
+    rng : int or numpy.random.Generator, optional
+        The same integer gives the same answers, whatever `n_jobs` is: tensor i is factorized as by ``factorize`` with
+        ``rng=numpy.random.SeedSequence(rng, spawn_key=(i,))``.
+    progress : bool, optional
+        None shows a bar after ten seconds in terminals and notebooks. True always shows one, or prints a line every ten
+        seconds where there is no terminal. False never does.
     n_jobs : int, optional
         Number of processes, -1 for as many as there are cores. By default one, or what a ``joblib.parallel_config``
-        around the call says. Small tensors are fitted on one thread of linear algebra each; see `factorize`.
-    progress : bool, optional
-        Whether to show a bar on the standard error, or below the cell of a notebook; where the standard error is no
-        terminal, a line every ten seconds. By default, a bar appears after ten seconds in terminals and notebooks.
+        around the call says. Small tensors are fitted on one thread of linear algebra each.
 
     Returns
     -------
@@ -131,7 +135,7 @@ def factorize_each(
     >>> import codiag
     >>> factors = np.random.default_rng(0).standard_normal((3, 10, 6, 2))
     >>> stack = np.einsum("nir,njr,nkr->nijk", *factors)
-    >>> fits = codiag.factorize_each(stack, 2, seed=0)
+    >>> fits = codiag.factorize_each(stack, 2, rng=0)
     >>> len(fits), max(fit.relative_error for fit in fits) < 1e-10
     (10, True)
     """
@@ -139,15 +143,15 @@ def factorize_each(
 
     check_n_jobs(n_jobs)
     _check_collection(tensors, rank)
-    strategy, entropy = None if method is None else as_method(method), _entropy(seed)
-    stated = {"loss": loss, "constraints": constraints, "symmetric": symmetric}
-    broken: list[Exception] = []
+    entropy = _entropy(rng)
+    stated = {"loss": loss, "constraints": constraints, "symmetric": symmetric, "labels": labels}
+    entries, broken = {"mask": mask, "weights": weights}, list[Exception]()
     with progress_if(progress, "factorizing tensors"):
         ends = Parallel(n_jobs=n_jobs)(
             delayed(_fitted)(
                 tensor,
-                stated | {"rank": its_rank, "observed": _observed_of(observed, tensor, index)},
-                strategy,
+                stated | {"rank": its_rank} | {key: _of_one(given, tensor, index) for key, given in entries.items()},
+                as_method(method, init[index] if isinstance(init, list) else init),
                 np.random.SeedSequence(entropy, spawn_key=(index,)),
                 is_kept=isinstance(tensors, Sized),
             )
@@ -161,7 +165,7 @@ def factorize_each(
     doubts = {index: doubt for index, (_, doubt) in enumerate(ends) if doubt is not None}
     if doubts:
         first, doubt = next(iter(doubts.items()))
-        text = f"{len(doubts)} of {len(ends)} fits in doubt: {_names(doubts)}. tensors[{first}]: {doubt}"
+        text = f"{len(doubts)} of {len(ends)} fits with a warning: {_names(doubts)}. tensors[{first}]: {doubt}"
         warnings.warn(text, ConvergenceWarning, stacklevel=3)
     return [fit for fit, _ in ends]
 
@@ -208,20 +212,20 @@ def _with_ranks(tensors: Iterable[Any], rank: Any) -> Iterator[tuple[Any, Any]]:
         raise ValueError(_wrong_number(rank))
 
 
-def _observed_of(observed: Any, tensor: Any, index: int) -> Any:
-    """Return the weights of the entries of one tensor: the same for all, or one for each."""
-    if observed is None:
+def _of_one(given: Any, tensor: Any, index: int) -> Any:
+    """Return the mask or the weights of one tensor: the same for all, or one for each."""
+    if given is None:
         return None
     order = len(getattr(tensor, "shape", np.shape(tensor)))
-    return observed if getattr(observed, "ndim", None) == order else observed[index]
+    return given if getattr(given, "ndim", None) == order else given[index]
 
 
 def _fitted(
-    tensor: Any, stated: dict[str, Any], method: Method | None, seed: Any, *, is_kept: bool
+    tensor: Any, stated: dict[str, Any], method: Method, rng: Any, *, is_kept: bool
 ) -> tuple[Factorization, str | None] | Exception:
     """Fit one tensor, and let go of one that nobody else keeps; return the error of a wrong one."""
     try:
-        fit, doubt = fitted(as_problem(tensor, **stated), method, seed)
+        fit, doubt = fitted(as_problem(tensor, **stated), method, rng)
     except (ValueError, TypeError) as error:
         return error
     return fit if is_kept else fit.drop_data(), doubt
@@ -242,10 +246,10 @@ def _failure(errors: Mapping[int, Exception], fits: Sequence[Factorization | Non
     return failure
 
 
-def _entropy(seed: Any) -> int:
+def _entropy(rng: Any) -> int:
     """Return the number that the seeds of all tensors derive from: an integer seed itself, else one that is drawn."""
-    check_seed("seed", seed)
-    return int(seed) if isinstance(seed, int | np.integer) else int(np.random.default_rng(seed).integers(2**63))
+    check_rng("rng", rng)
+    return int(rng) if isinstance(rng, int | np.integer) else int(np.random.default_rng(rng).integers(2**63))
 
 
 def _names(by_index: Mapping[int, Any]) -> str:

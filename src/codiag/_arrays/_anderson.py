@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from codiag._arrays._complex import as_real_numbers
-from codiag._arrays._namespace import Array, array_namespace, double, like, on_host, to_host
+from codiag._arrays._namespace import Array, array_namespace, asarray_like, on_host, to_double, to_host
 
 CUTOFF = 1e-10
 """Singular values of the scaled differences of moves, relative to the largest, that count as zero: rounding errors."""
@@ -93,7 +93,7 @@ class Extrapolation:
     def _lengthened(self, coefficients: np.ndarray, rate: float) -> Array:
         """Return the move, longer along a combination of the last steps, so that the distance from the zero doubles."""
         xp = array_namespace(self._move)
-        direction = xp.tensordot(like(coefficients, self._move), xp.stack(self._shifts), axes=1)
+        direction = xp.tensordot(asarray_like(coefficients, self._move), xp.stack(self._shifts), axes=1)
         pair = self._columns([direction, self._move])
         share = float(pair[:, 0] @ pair[:, 1]) / float(pair[:, 0] @ pair[:, 0])
         return self._move + min(1 / rate, LONGEST) * share * direction
@@ -118,7 +118,7 @@ class Extrapolation:
         if not self._changes:
             return self._move
         xp = array_namespace(self._move)
-        shares = like(_least_squares(self._columns([*self._changes, self._move])), self._move)
+        shares = asarray_like(_least_squares(self._columns([*self._changes, self._move])), self._move)
         differences = xp.stack(self._changes) + xp.stack(self._shifts)
         return self._move - xp.tensordot(shares, differences, axes=1)
 
@@ -128,7 +128,7 @@ class Extrapolation:
         stacked = xp.stack(list(arrays))
         if self._units is not None:
             stacked = stacked / self._units
-        return double(as_real_numbers(xp.matrix_transpose(xp.reshape(stacked, (len(arrays), -1)))))
+        return to_double(as_real_numbers(xp.matrix_transpose(xp.reshape(stacked, (len(arrays), -1)))))
 
 
 def _column_units(point: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from codiag._arrays._namespace import Array, array_namespace, epsilon, is_complex, like, to_host
+from codiag._arrays._namespace import Array, array_namespace, asarray_like, epsilon, is_complex, to_host
 
 
 def conjugate(array: Array) -> Array:
@@ -55,7 +55,7 @@ def largest_signs(columns: Array) -> Array:
     """Return the sign, +1 or -1, of the entry of largest magnitude of each column; its phase if it is complex."""
     xp = array_namespace(columns)
     if is_complex(columns):
-        return like(_largest_phases(to_host(columns)), columns)
+        return asarray_like(_largest_phases(to_host(columns)), columns)
     extremes = xp.max(columns, axis=0) + xp.min(columns, axis=0)
     return xp.where(extremes < 0, -xp.ones_like(extremes), xp.ones_like(extremes))
 
@@ -80,7 +80,7 @@ def asymmetric(stack: Array, *, conjugated: bool) -> Array:
     Two matrix-vector products with a random vector decide, which need no transposed copy.
     """
     xp = array_namespace(stack)
-    probe = like(np.random.default_rng(0).standard_normal(stack.shape[1]), stack)
+    probe = asarray_like(np.random.default_rng(0).standard_normal(stack.shape[1]), stack)
     right, left = xp.matmul(stack, probe), xp.matmul(probe, stack)
     difference = xp.linalg.vector_norm(right - (conjugate(left) if conjugated else left), axis=1)
     allowed = 1e-10 if epsilon(stack) < 1e-10 else 1e-4

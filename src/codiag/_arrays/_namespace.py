@@ -29,7 +29,7 @@ def array_namespace(*arrays: Array) -> Any:
     return array_api_compat.array_namespace(*arrays)
 
 
-def like(values: np.ndarray, reference: Array) -> Array:
+def asarray_like(values: np.ndarray, reference: Array) -> Array:
     """Copy host values to the library, the device and the precision of the reference."""
     xp = array_namespace(reference)
     is_single = values.dtype == np.float64 and reference.dtype == xp.float32
@@ -37,15 +37,15 @@ def like(values: np.ndarray, reference: Array) -> Array:
     return xp.asarray(rounded, dtype=reference.dtype, device=device(reference))
 
 
-def moved(array: Array, reference: Array) -> Array:
+def to_namespace(array: Array, reference: Array) -> Array:
     """Return an array in the library and the precision of the reference, without a copy if it has them already."""
     xp = array_namespace(reference)
     if array_namespace(array) is not xp:
-        return like(to_host(array), reference)
+        return asarray_like(to_host(array), reference)
     return array if array.dtype == reference.dtype else xp.astype(array, reference.dtype)
 
 
-def double(array: Array) -> Array:
+def to_double(array: Array) -> Array:
     """Return an array in double precision, on its device if possible and on the host otherwise.
 
     The host is used for accelerators that have single precision only, and for JAX, which by default has no double
@@ -56,7 +56,7 @@ def double(array: Array) -> Array:
     return _as_double(array)
 
 
-def precise(array: Array) -> Array:
+def to_double_if_cheap(array: Array) -> Array:
     """Return an array in double precision for accurate sums, unless that needs a copy from an accelerator."""
     if _has_double(array):
         return _as_double(array)
@@ -80,7 +80,7 @@ def _has_double(array: Array) -> bool:
 
 def squares(array: Array) -> float:
     """Return the sum of the squares of all entries, in double precision; infinite if it overflows."""
-    array = precise(array)
+    array = to_double_if_cheap(array)
     xp = array_namespace(array)
     flat = xp.reshape(array, (-1,))
     with np.errstate(all="ignore"):
@@ -120,13 +120,23 @@ def to_host(array: Array) -> np.ndarray:
     return np.asarray(array)
 
 
-def pick(array: Array, indices: Sequence[int] | np.ndarray, axis: int) -> Array:
+def take(array: Array, indices: Sequence[int] | np.ndarray, axis: int) -> Array:
     """Return the slices with these indices along an axis, in the given order."""
     xp = array_namespace(array)
     index = xp.asarray(np.asarray(indices, dtype=np.int64), device=device(array))
     if is_mutable(array):
         return array[(slice(None),) * axis + (index,)]  # NumPy's take copies all of an array that is not contiguous
     return xp.take(array, index, axis=axis)
+
+
+def matrix_transpose(array: Array) -> Array:
+    """Return matrices, or stacks of them, transposed: `matrix_transpose` with a shortcut for NumPy."""
+    return array.swapaxes(-1, -2) if type(array) is np.ndarray else array_namespace(array).matrix_transpose(array)
+
+
+def sum_along(array: Array, axis: int) -> Array:
+    """Return sums along an axis: `sum` with a shortcut for NumPy."""
+    return array.sum(axis=axis) if type(array) is np.ndarray else array_namespace(array).sum(array, axis=axis)
 
 
 def is_mutable(array: Array) -> bool:

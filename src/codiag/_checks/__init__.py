@@ -2,8 +2,8 @@
 
 from codiag._checks._arguments import (
     ConvergenceWarning,
-    Seed,
-    UndeterminedError,
+    RankDeficientError,
+    RNGLike,
     as_finite,
     as_flag,
     as_generator,
@@ -15,8 +15,8 @@ from codiag._checks._arguments import (
     as_share,
     as_stack,
     check_n_jobs,
-    check_seed,
+    check_rng,
     check_square,
     not_finite,
 )
-from codiag._checks._names import OPTIONS, explains_keywords, public_names
+from codiag._checks._names import OPTIONS, attribute_hint, explains_keywords, public_names

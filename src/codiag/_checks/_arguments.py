@@ -12,18 +12,18 @@ from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array, 
 from codiag._arrays import (
     Array,
     adjoint,
+    asarray_like,
     asymmetric,
     epsilon,
     is_complex,
     is_hermitian,
-    like,
     real_part,
     to_host,
     widest,
 )
 
 
-class UndeterminedError(ValueError):
+class RankDeficientError(ValueError):
     """The data do not determine the requested number of components. Callers that can lower it may catch this."""
 
 
@@ -32,7 +32,7 @@ class ConvergenceWarning(UserWarning):
 
     See Also
     --------
-    codiag.Factorization : Has ``converged`` and the ``stages`` of a fit.
+    codiag.Factorization : Has ``converged`` and the ``history`` of a fit.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def as_sample_weight(sample_weight: Array | Sequence[float] | None, stack: Array
     if values.shape != (stack.shape[0],):
         raise ValueError(f"sample_weight must have shape ({stack.shape[0]},), one per matrix; got {values.shape}")
     with np.errstate(over="ignore"):
-        converted = like(values, real_part(stack[:1, :1, :1]))
+        converted = asarray_like(values, real_part(stack[:1, :1, :1]))
     rounded = to_host(converted)  # may overflow or vanish in single precision
     if not np.all(np.isfinite(rounded)) or np.any(rounded < 0) or np.count_nonzero(rounded) < 2:
         raise ValueError(
@@ -175,7 +175,7 @@ def not_finite(n_bad: int, n_nan: int) -> str:
     return "infinite" if n_nan == 0 else "NaN" if n_nan == n_bad else "NaN or infinite"
 
 
-Seed: TypeAlias = int | Sequence[int] | np.random.Generator | None
+RNGLike: TypeAlias = int | Sequence[int] | np.random.Generator | None
 """The source of random numbers: the same seed gives the same answer."""
 
 GENERATORS = np.random.Generator | np.random.BitGenerator | np.random.RandomState | np.random.SeedSequence
@@ -188,33 +188,33 @@ def check_n_jobs(n_jobs: object) -> None:
         raise ValueError(f"n_jobs must be an integer other than 0, such as -1 for all cores, or None; got {n_jobs!r}")
 
 
-def check_seed(name: str, seed: object) -> None:
+def check_rng(name: str, rng: object) -> None:
     """Raise unless a seed is None, a non-negative integer, a sequence of those, or a source of random numbers."""
-    if seed is None or isinstance(seed, GENERATORS):
+    if rng is None or isinstance(rng, GENERATORS):
         return
-    rule = f"{name} must be None, a non-negative integer or a Generator of numpy; got {seed!r}"
-    if isinstance(seed, str | bytes):  # NumPy reads digits in a string
+    rule = f"{name} must be None, a non-negative integer or a Generator of numpy; got {rng!r}"
+    if isinstance(rng, str | bytes):  # NumPy reads digits in a string
         raise TypeError(rule)
     try:
-        np.random.SeedSequence(seed)  # type: ignore[arg-type]
+        np.random.SeedSequence(rng)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(rule) from None
     except ValueError:
         raise ValueError(rule) from None
 
 
-def as_generator(seed: object, name: str = "seed", *, apart: bool = False) -> np.random.Generator:
-    """Return the generator of a seed, ``default_rng(seed)``.
+def as_generator(rng: object, name: str = "rng", *, apart: bool = False) -> np.random.Generator:
+    """Return the generator of a seed, ``default_rng(rng)``.
 
     With `apart`, a different stream of the same seed, for starts: the seed may have simulated the data, and a random
     start must not equal the true factors.
     """
-    check_seed(name, seed)
-    if seed is None or isinstance(seed, np.random.Generator | np.random.BitGenerator):
-        return np.random.default_rng(seed)
-    if isinstance(seed, np.random.RandomState):
-        seed = int(seed.randint(2**31 - 1))
-    given = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)  # type: ignore[arg-type]
+    check_rng(name, rng)
+    if rng is None or isinstance(rng, np.random.Generator | np.random.BitGenerator):
+        return np.random.default_rng(rng)
+    if isinstance(rng, np.random.RandomState):
+        rng = int(rng.randint(2**31 - 1))
+    given = rng if isinstance(rng, np.random.SeedSequence) else np.random.SeedSequence(rng)  # type: ignore[arg-type]
     if apart:
         given = np.random.SeedSequence(given.entropy, spawn_key=(*given.spawn_key, 0))
     return np.random.default_rng(given)
@@ -282,7 +282,7 @@ def _check_same_shape(shapes: list[tuple[int, ...]], name: str) -> None:
 def _check_entries(stack: Array, *, symmetric: bool) -> None:
     """Detect NaN, infinity, zeros and asymmetry by matrix-vector products, which need no transposed copy."""
     xp = array_namespace(stack)
-    probe = like(np.random.default_rng(0).standard_normal(stack.shape[2]), stack)
+    probe = asarray_like(np.random.default_rng(0).standard_normal(stack.shape[2]), stack)
     right = xp.matmul(stack, probe)
     if not bool(xp.all(xp.isfinite(right))):
         _raise_not_finite(stack)
@@ -307,10 +307,10 @@ def _check_entries(stack: Array, *, symmetric: bool) -> None:
 def _check_magnitude(size: float, stack: Array) -> None:
     """Raise if squares of the entries would overflow or vanish."""
     if size == 0:
-        raise UndeterminedError("matrices must not all be zero")
+        raise RankDeficientError("matrices must not all be zero")
     limit = magnitude_limit(stack)
     if not 1 / limit < size < limit:
-        raise UndeterminedError(
+        raise RankDeficientError(
             f"matrices must have entries whose squares fit into {stack.dtype}; theirs are of the order {size:.0e}. "
             "Divide all of them by their largest entry"
         )

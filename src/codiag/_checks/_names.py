@@ -11,15 +11,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SYNONYMS = (
-    {"seed", "random_state", "rng", "random_seed"},
+    {"rng", "random_state", "seed", "random_seed"},
     {"rank", "ranks", "max_rank", "n_components", "n_factors", "n_topics", "n_states", "n_communities", "k", "R"},
-    {"observed", "mask"},
+    {"mask", "observed"},
+    {"labels", "names"},
     {"weights", "sample_weight"},
     {"max_iter", "n_iter"},
     {"constraints", "constraint"},
 )
 """Synonyms: names in codiag, scikit-learn, TensorLy, pyttb, hmmlearn, crowd-kit and pyriemann."""
-MEANING = {"observed": ", and is true where an entry counts"}
+MEANING = {"mask": ", and is true where an entry counts"}
 """The meaning of arguments that is opposite in other libraries, as in masked arrays."""
 OPTIONS = {
     ("tol", "stoptol", "eps", "rtol"): (
@@ -27,10 +28,11 @@ OPTIONS = {
         "diagonalizer=UWEDGE(tol=...), OrthogonalNewton(tol=...) or another",
     ),
     ("max_iter", "n_iter_max", "maxiters", "maxiter", "n_iter", "max_sweeps"): (
-        "method=codiag.methods.NLS(max_sweeps=...)",
+        "method=codiag.methods.NLS(max_iter=...)",
         "diagonalizer=UWEDGE(max_sweeps=...), OrthogonalNewton(max_sweeps=...) or another",
     ),
-    ("init",): ("method=codiag.methods.NLS(init=...)",),
+    ("callback", "monitor"): ("method=codiag.methods.Auto(callback=...)",),
+    ("time_limit", "max_seconds"): ("method=codiag.methods.Auto(time_limit=...)",),
     ("n_starts", "n_init", "n_restarts"): ("method=codiag.methods.NLS(n_starts=...)",),
     ("nonnegative", "non_negative", "nonneg"): ("constraints='nonnegative'",),
     ("orthogonal", "orthogonalise", "orthogonalize"): ("constraints='orthogonal'",),
@@ -88,3 +90,27 @@ def _advice(keyword: str, known: tuple[str, ...]) -> str:
 def public_names(names: Sequence[str], packages: Sequence[str] = ()) -> Callable[[], list[str]]:
     """Return a ``__dir__`` for a package: its public names and packages, without what other parts of codiag use."""
     return lambda: sorted([*names, *packages])
+
+
+ATTRIBUTES = {
+    ("parafac", "cp_als", "cpd", "decompose", "factorise", "fit", "cp", "candecomp"): "codiag.factorize(tensor, rank)",
+    ("CP", "PARAFAC"): "codiag.models.CP, with scikit-learn's interface, or codiag.drop_in.CP, with TensorLy's",
+    ("parafac2",): "codiag.drop_in",
+    ("non_negative_parafac", "non_negative_parafac_hals", "ntf"): "codiag.factorize(..., constraints='nonnegative')",
+    ("load", "read"): "codiag.Factorization.load(path)",
+    ("components", "loadings", "A", "B", "C", "modes"): "fit.factors, a tuple with an array for each mode",
+    ("predict", "reconstruct", "to_dense", "full"): "fit.to_tensor(), or fit.transform(new) for new samples",
+    ("errors", "stderr", "bse"): "fit.standard_errors",
+    ("intervals", "confidence_intervals"): "fit.conf_int()",
+    ("loss", "constraints", "labels", "tensor", "symmetric", "n_observed"): "fit.problem",
+    ("stages", "log"): "fit.history",
+    ("to_frames", "to_frame", "to_pandas"): "fit.to_table(), or fit.to_xarray()",
+    ("to_tensorly", "to_pyttb"): "codiag.io",
+    ("noise",): "fit.noise_model.standard_deviation",
+}
+"""Where to find what users may look for in codiag, or in a fit."""
+
+
+def attribute_hint(name: str) -> str:
+    """Return where to find what an attribute that does not exist may mean, or an empty string."""
+    return next((f"; see {place}" for names, place in ATTRIBUTES.items() if name in names), "")

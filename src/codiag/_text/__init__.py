@@ -1,14 +1,16 @@
 """Paths of files, atomic writing, and text for terminals and notebooks."""
 
-from codiag._text._described import Described, described
 from codiag._text._files import as_file, as_path, ending_of, installed, open_text, readable, reason_of
 from codiag._text._writing import (
+    ReprMixin,
+    Table,
+    atomic_write,
     counted,
+    described,
+    escape_control,
     html_paragraphs,
     html_table,
     save_arrays,
     text_table,
-    visible,
     write_text,
-    written_at_once,
 )

@@ -20,7 +20,7 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from codiag._text import visible, written_at_once
+from codiag._text import atomic_write, escape_control
 
 ENDINGS = {"figure": (".png", ".svg", ".pdf"), "report": (".html",)}
 """Endings of the files that options name; tables have others."""
@@ -94,7 +94,7 @@ def say(heading: str, message: str) -> None:
 
 def shown(text: object) -> str:
     """Return text for the terminal, with control characters and the markup of rich escaped."""
-    return escape(visible(str(text)))
+    return escape(escape_control(str(text)))
 
 
 def as_count(option: str, text: str) -> int | None:
@@ -151,7 +151,7 @@ class Run:
     def save(self, path: str | None, write: Callable[[Path], object]) -> None:
         """Write a file that an option names, completely or not at all."""
         if path is not None:
-            with written_at_once(Path(path)) as file:
+            with atomic_write(Path(path)) as file:
                 write(Path(file.name))
             self.show(f"Saved to [bold]{shown(path)}[/bold]")
 

@@ -56,7 +56,7 @@ def find_spectra(seed: int) -> tuple[Any, list[Any], dict[str, Fits]]:
     from codiag.metrics import match_components
     from codiag.synthetic import fluorescence
 
-    measured = fluorescence(SHAPE, RANK, noise=NOISE, seed=seed)
+    measured = fluorescence(SHAPE, RANK, noise=NOISE, rng=seed)
     solvers: dict[str, Callable[..., object]] = {"codiag": _codiag}
     solvers |= {name: solve for name, (package, solve) in RIVALS.items() if find_spec(package)}
     if len(solvers) == 1:
@@ -83,7 +83,7 @@ def _codiag(tensor: Any, rank: int, seed: int = 0, method: str | None = None) ->
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", codiag.ConvergenceWarning)
-        return codiag.factorize(tensor, rank, method=method, seed=seed, progress=False)
+        return codiag.factorize(tensor, rank, method=method, rng=seed, progress=False)
 
 
 def _tensorly(tensor: Any, rank: int, seed: int) -> Sequence[Any]:

@@ -39,7 +39,7 @@ class Asked:
         """Return the arguments of `codiag.factorize` and `codiag.choose_rank` beside the tensor and the rank."""
         known: dict[str, Any] = {"loss": self.loss or ("poisson" if self.counts else None), "symmetric": self.symmetric}
         known |= {"constraints": "nonnegative" if self.nonnegative else None}
-        return known | {"seed": run.seed, "progress": False if run.quiet else None}
+        return known | {"rng": run.seed, "progress": False if run.quiet else None}
 
     def read(self, given: str, tables: Tables, run: Run) -> Labelled:
         """Return the tensor in a file, with its labels."""
@@ -127,7 +127,7 @@ def factorize(
             raise ValueError(f"--rank must be a number, since auto finds none: {choice.reason}")
         number = choice.rank
     fit = codiag.factorize(data, number, method=method, **known) if choice is None or method else choice.fit
-    deviance = [] if fit.loss is None else [f"explained deviance {fit.explained_deviance:.3f}"]
+    deviance = [] if fit.problem.loss is None else [f"explained deviance {fit.deviance.explained:.3f}"]
     run.show(shown(repr(fit)), *_tables_of(fit), *deviance, *map(shown, str(fit.diagnose()).splitlines()))
     run.save(run.out, lambda file: fit.save(file) if file.suffix.lower() == ".npz" else _save_table(file, fit))
     run.save(run.figure, lambda file: fit.plot().savefig(file))
@@ -162,7 +162,7 @@ def _save_table(path: Path, fit: Factorization) -> None:
     from codiag._arrays import to_host
     from codiag.labels import Labels
 
-    labels = fit.labels or Labels.counted(len(fit.shape))
+    labels = fit.problem.labels or Labels.counted(len(fit.shape))
     rows: list[tuple[Any, ...]] = []
     for mode, (factor, errors) in enumerate(zip(fit.factors, fit.entry_standard_errors, strict=True)):
         index = labels.index(mode, fit.shape[mode])
@@ -179,12 +179,12 @@ def _tables_of(fit: Factorization) -> list[Any]:
     from codiag._arrays import to_host
     from codiag.labels import Labels
 
-    labels = fit.labels or Labels.counted(len(fit.shape))
+    labels = fit.problem.labels or Labels.counted(len(fit.shape))
     columns = {"component": range(fit.rank), "weight": to_host(fit.weights).tolist()}
     columns |= {"+-": fit.weight_standard_errors.tolist()}
     columns |= {f"+- {name}": own.tolist() for name, own in zip(labels.names, fit.standard_errors, strict=True)}
     tables = [table_of("weights, and standard errors", columns)]
-    if fit.labels is not None:
+    if fit.problem.labels is not None:
         strongest: dict[str, Any] = {"component": range(fit.rank)}
         for mode, (name, factor) in enumerate(zip(labels.names, fit.factors, strict=True)):
             first = (-abs(to_host(factor))).argsort(axis=0, kind="stable")[:2]

@@ -65,14 +65,14 @@ def communities(
 ) -> None:
     """Find communities in a graph, which may overlap. Their sizes are printed."""
     from codiag import plotting
-    from codiag.models import MixedMembershipCommunities
+    from codiag.models import MixedMembershipSBM
     from codiag.models.communities import GRAPHS, graph_of_table, read_graph
 
     number, file = as_count("--communities", n_components), as_path("path", path)
     run.check_outputs([path])
     graph = read_graph(file, weight) if ending_of(file) in GRAPHS else graph_of_table(file, tables.read(path), weight)
     run.note(f"{graph.number_of_edges():,} edges; their weights are {weight or 'called weight, or 1'}")
-    model = MixedMembershipCommunities(number, random_state=run.seed).fit(graph)
+    model = MixedMembershipSBM(number, random_state=run.seed).fit(graph)
     columns = {
         "community": range(model.n_components_),
         "strongest for": [int((model.labels_ == community).sum()) for community in range(model.n_components_)],

@@ -25,7 +25,7 @@ class Columns:
     worker: Annotated[str, typer.Option("--worker", help="Column of the workers.")] = "worker"
     label: Annotated[str, typer.Option("--label", help="Column of the labels.")] = "label"
     wide: Annotated[bool, typer.Option("--wide", help="Rows are tasks, and columns but --task are workers.")] = False
-    gold: Annotated[str | None, option("--gold", "Known classes: a table with --task and --label.", "TABLE")] = None
+    known_classes: Annotated[str | None, option("--gold", "A table of known classes.", "TABLE")] = None
     least_share: Annotated[float, typer.Option("--least-share", help="Set aside labels with fewer votes.")] = 0.001
 
     def read(self, path: str, tables: Tables, run: Run) -> Any:
@@ -51,9 +51,9 @@ class Columns:
 
     def known(self, votes: Any, tables: Tables) -> dict[Any, Any] | None:
         """Return known classes by task, named as in the votes; names are compared as text."""
-        if self.gold is None:
+        if self.known_classes is None:
             return None
-        frame, path = tables.read(self.gold), Path(self.gold)
+        frame, path = tables.read(self.known_classes), Path(self.known_classes)
         pairs = zip(column(frame, path, "--task", self.task), column(frame, path, "--label", self.label), strict=True)
         tasks, labels = ({str(name): name for name in set(votes[own])} for own in ("task", "label"))
         return {tasks.get(str(task), task): labels.get(str(label), label) for task, label in pairs if label == label}
@@ -63,7 +63,9 @@ class Columns:
         from codiag.io import set_aside_invalid
 
         known = self.known(votes, tables)
-        valid, invalid = set_aside_invalid(votes, least_share=self.least_share, keep=list((known or {}).values()))
+        valid, invalid = set_aside_invalid(
+            votes, least_share=self.least_share, always_valid=list((known or {}).values())
+        )
         reason = f"each label has less than {self.least_share:g} of all votes; --least-share 0 keeps them"
         run.note(_about_invalid(invalid, reason))
         return valid, known
@@ -88,7 +90,7 @@ def label(
     from codiag import plotting
     from codiag.models import DawidSkene
 
-    run.check_outputs([path, columns.gold], workers=workers)
+    run.check_outputs([path, columns.known_classes], workers=workers)
     votes, known = columns.valid(columns.read(path, tables, run), tables, run)
     model = DawidSkene(one_coin=one_coin, random_state=run.seed).fit(votes, known)
     _show_and_save(model, path, run, workers)
@@ -112,7 +114,7 @@ def judge(
     from codiag.io import preference_votes
     from codiag.models import Jury
 
-    run.check_outputs([path, columns.gold], workers=workers, report=report)
+    run.check_outputs([path, columns.known_classes], workers=workers, report=report)
     preferences = preference_votes(tables.read(path)) if pairs else None
     if preferences is not None:
         run.note(_about_invalid(preferences.invalid, "they are none of the two sides, nor a tie"))
@@ -121,7 +123,7 @@ def judge(
     model = Jury(ordered=ordered, one_coin=one_coin, random_state=run.seed).fit(votes, known)
     _show_and_save(model, path, run, workers)
     copies = [f"{one} and {other} have the same votes on all items." for one, other in model.copies_]
-    run.show(*map(shown, [*reports.families_in_words(model), *copies, reports.worth_of(model)]))
+    run.show(*map(shown, [*reports.clusters_in_words(model), *copies, reports.effective_annotators(model)]))
     run.save(run.figure, lambda file: plotting.dependence(model).savefig(file))
     run.save(report, lambda file: reports.jury_report(model, file, preferences=preferences, title=Path(path).name))
 
@@ -133,11 +135,11 @@ def _show_and_save(model: Any, path: str, run: Run, workers: str | None) -> None
     columns = worker_columns(model)
     order = columns["accuracy"].argsort(kind="stable")
     summary = {name: own[order].tolist() for name, own in columns.items() if not name.startswith(("p(", "accuracy_"))}
-    doubts = least_confident_columns(model, min(5, len(model.tasks_)))
+    uncertain = least_confident_columns(model, min(5, len(model.tasks_)))
     shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
     run.show(
         table_of(f"{Path(path).name}: {len(model.workers_)} workers, {len(model.tasks_)} tasks", summary, most=15),
-        table_of("least certain", {name: own.tolist() for name, own in doubts.items()}),
+        table_of("least certain", {name: own.tolist() for name, own in uncertain.items()}),
         f"shares of the classes: {shown(shares)}",
     )
     run.save(run.out, lambda file: write_table(file, label_columns(model)))

@@ -17,7 +17,7 @@ Examples
 >>> import numpy as np
 >>> import codiag
 >>> a, b, c = (np.random.default_rng(size).random((size, 2)) for size in (6, 5, 4))
->>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 2, constraints=("nonnegative", None, None), seed=0)
+>>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 2, constraints=("nonnegative", None, None), rng=0)
 >>> bool((fit.factors[0] >= 0).all())
 True
 """

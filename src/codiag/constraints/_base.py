@@ -47,19 +47,19 @@ class Constraint(ABC):
     """Whether the columns of the factor are known, up to their lengths."""
     is_orthogonal: ClassVar[bool] = False
     """Whether the columns are orthogonal."""
-    is_curved: ClassVar[bool] = False
+    is_manifold: ClassVar[bool] = False
     """Whether the set of factors is a curved surface, so that `tangent` removes a part of a move."""
-    restricts: ClassVar[bool] = True
+    is_hard: ClassVar[bool] = True
     """Whether some factors are excluded; a penalty alone excludes none."""
-    supports_steps: ClassVar[bool] = False
+    supports_gauss_newton: ClassVar[bool] = False
     """Whether `free` and `tangent` describe the set well enough for Gauss-Newton steps."""
     allows_sign_change: ClassVar[bool] = False
     """Whether changing the sign of a column keeps the factor in the set."""
-    is_one_sided: ClassVar[bool] = False
+    is_cone: ClassVar[bool] = False
     """Whether columns may have one sign only, so that the projection of a column of the other sign is zero."""
     allows_complex: ClassVar[bool] = False
     """Whether it says something about complex factors, and steps on these respect it."""
-    holds_by_rows: ClassVar[bool] = False
+    is_separable: ClassVar[bool] = False
     """Whether each row satisfies it or not by itself, so that it applies to the coefficients of new samples, too."""
 
     @property
@@ -216,7 +216,7 @@ class Constraint(ABC):
         """
         return move
 
-    def on_rows(self, rows: np.ndarray) -> Constraint | None:
+    def restrict(self, rows: np.ndarray) -> Constraint | None:
         """Return the constraint of some rows of the factor.
 
         Parameters
@@ -234,7 +234,7 @@ class Constraint(ABC):
         >>> import numpy as np
         >>> from codiag.constraints import NonNegative, Orthogonal
         >>> rows = np.array([0, 2])
-        >>> NonNegative().on_rows(rows), Orthogonal().on_rows(rows)
+        >>> NonNegative().restrict(rows), Orthogonal().restrict(rows)
         (NonNegative(), None)
         """
         return self
@@ -284,11 +284,11 @@ Constraints: TypeAlias = tuple[Constraint | None, ...] | None
 """One constraint for each mode, or None if all modes are free."""
 
 
-def as_constraints(raw: ConstraintsLike, order: int) -> Constraints:
+def as_constraints(raw: ConstraintsLike, order: int, names: Sequence[str] = ()) -> Constraints:
     """Return one constraint for each of the modes of a tensor; None if all modes are free."""
     given: list[Any] = [raw] * order
     if isinstance(raw, Mapping):
-        given = _of_mapping(raw, order)
+        given = _of_mapping(raw, order, names)
     elif isinstance(raw, Iterable) and not isinstance(raw, str | Constraint | type):
         given = list(raw)
     if len(given) != order:
@@ -300,15 +300,17 @@ def as_constraints(raw: ConstraintsLike, order: int) -> Constraints:
     return None if all(constraint is None for constraint in constraints) else constraints
 
 
-def _of_mapping(raw: Mapping[Any, Any], order: int) -> list[Any]:
-    """Return constraints of all modes from those of some, by the numbers of the modes; the others are free."""
-    for mode in raw:
-        if isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not -order <= mode < order:
-            raise ValueError(
-                f"constraints, if it is a dict, must have numbers of modes from 0 to {order - 1} as keys; got {mode!r}"
-            )
+def _of_mapping(raw: Mapping[Any, Any], order: int, names: Sequence[str]) -> list[Any]:
+    """Return constraints of all modes from those of some, by numbers or names of the modes; the others are free."""
     given: list[Any] = [None] * order
-    for mode, constraint in raw.items():
+    for key, constraint in raw.items():
+        mode = list(names).index(key) if key in names else key
+        if isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not -order <= mode < order:
+            known = f", or names {', '.join(names)}," if names else ""
+            raise ValueError(
+                f"constraints, if it is a dict, must have numbers of modes from 0 to {order - 1}{known} as keys; "
+                f"got {key!r}"
+            )
         given[mode] = constraint
     return given
 

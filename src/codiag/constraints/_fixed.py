@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._arrays import Array, moved, pick, to_host
+from codiag._arrays import Array, take, to_host, to_namespace
 from codiag._checks import as_number_array
 from codiag.constraints._base import Constraint
 
@@ -36,7 +36,7 @@ class Fixed(Constraint):
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
-    supports_steps: ClassVar[bool] = True
+    supports_gauss_newton: ClassVar[bool] = True
     is_fixed: ClassVar[bool] = True
     allows_complex: ClassVar[bool] = True
 
@@ -49,16 +49,16 @@ class Fixed(Constraint):
         object.__setattr__(self, "factor", factor)
 
     def project(self, factor: Array) -> Array:
-        return moved(self.factor, factor)
+        return to_namespace(self.factor, factor)
 
     def solve(self, gram: Array, product: Array, start: Array) -> Array:
-        return moved(self.factor, product)
+        return to_namespace(self.factor, product)
 
     def free(self, factor: Array, slope: Array) -> Array:
         return array_namespace(factor).zeros_like(factor)
 
-    def on_rows(self, rows: np.ndarray) -> Constraint | None:
-        return Fixed(pick(self.factor, rows, 0))
+    def restrict(self, rows: np.ndarray) -> Constraint | None:
+        return Fixed(take(self.factor, rows, 0))
 
     def check(self, size: int, rank: int, mode: int) -> None:
         if tuple(self.factor.shape) != (size, rank):

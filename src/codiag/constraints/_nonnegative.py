@@ -28,14 +28,14 @@ class NonNegative(Constraint):
     >>> import numpy as np
     >>> import codiag
     >>> a = np.random.default_rng(0).random((6, 2))
-    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, a[:5], a[:4]), 2, constraints="nonnegative", seed=0)
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, a[:5], a[:4]), 2, constraints="nonnegative", rng=0)
     >>> all((factor >= 0).all() for factor in fit.factors)
     True
     """
 
-    supports_steps: ClassVar[bool] = True
-    is_one_sided: ClassVar[bool] = True
-    holds_by_rows: ClassVar[bool] = True
+    supports_gauss_newton: ClassVar[bool] = True
+    is_cone: ClassVar[bool] = True
+    is_separable: ClassVar[bool] = True
 
     def project(self, factor: Array) -> Array:
         xp = array_namespace(factor)

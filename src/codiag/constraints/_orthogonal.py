@@ -32,13 +32,13 @@ class Orthogonal(Constraint):
     >>> rng = np.random.default_rng(0)
     >>> a, b, c = (np.linalg.qr(rng.standard_normal((6, 4)))[0] for _ in range(3))
     >>> tensor = np.einsum("ir,jr,kr->ijk", a, b, c) + 0.01 * rng.standard_normal((6, 6, 6))
-    >>> fit = codiag.factorize(tensor, 4, constraints="orthogonal", seed=0)
+    >>> fit = codiag.factorize(tensor, 4, constraints="orthogonal", rng=0)
     >>> all(np.allclose(factor.T @ factor, np.eye(4)) for factor in fit.factors)
     True
     """
 
-    supports_steps: ClassVar[bool] = True
-    is_curved: ClassVar[bool] = True
+    supports_gauss_newton: ClassVar[bool] = True
+    is_manifold: ClassVar[bool] = True
     is_orthogonal: ClassVar[bool] = True
     allows_sign_change: ClassVar[bool] = True
 
@@ -69,7 +69,7 @@ class Orthogonal(Constraint):
         normal = (overlap + xp.matrix_transpose(overlap)) / xp.where(both > 0, both, xp.ones_like(both))
         return move - factor @ (normal * (1 - identity(factor.shape[1], factor)))
 
-    def on_rows(self, rows: np.ndarray) -> Constraint | None:
+    def restrict(self, rows: np.ndarray) -> Constraint | None:
         return None  # parts of orthogonal columns need not be orthogonal
 
     def check(self, size: int, rank: int, mode: int) -> None:

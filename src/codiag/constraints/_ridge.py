@@ -34,15 +34,15 @@ class Ridge(Constraint):
     >>> import codiag
     >>> from codiag.constraints import Ridge
     >>> tensor = np.random.default_rng(0).random((4, 5, 6))
-    >>> codiag.factorize(tensor, 2, constraints=Ridge(0.1), seed=0).converged
+    >>> codiag.factorize(tensor, 2, constraints=Ridge(0.1), rng=0).converged
     True
     """
 
-    restricts: ClassVar[bool] = False
-    supports_steps: ClassVar[bool] = True
+    is_hard: ClassVar[bool] = False
+    supports_gauss_newton: ClassVar[bool] = True
     allows_sign_change: ClassVar[bool] = True
     allows_complex: ClassVar[bool] = True
-    holds_by_rows: ClassVar[bool] = True
+    is_separable: ClassVar[bool] = True
 
     strength: float
 
@@ -70,7 +70,7 @@ def ridge_strengths(constraints: Sequence[Constraint | None]) -> list[float]:
     """
     strengths = [0.0 if constraint is None else constraint.ridge for constraint in constraints]
     absorbs_size = any(
-        strength == 0 and (constraint is None or (constraint.supports_steps and not constraint.is_fixed))
+        strength == 0 and (constraint is None or (constraint.supports_gauss_newton and not constraint.is_fixed))
         for constraint, strength in zip(constraints, strengths, strict=True)
     )
     return [0.0] * len(strengths) if absorbs_size else strengths

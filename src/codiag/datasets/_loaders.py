@@ -148,7 +148,7 @@ class FacebookData:
     See Also
     --------
     load_facebook : Load a network by name.
-    codiag.models.MixedMembershipCommunities : Takes `adjacency`.
+    codiag.models.MixedMembershipSBM : Takes `adjacency`.
 
     Examples
     --------
@@ -219,7 +219,7 @@ def load_facebook(name: str, *, download: bool = False) -> FacebookData:
 
     See Also
     --------
-    codiag.models.MixedMembershipCommunities : Find communities in a network.
+    codiag.models.MixedMembershipSBM : Find communities in a network.
     names : The names of all data sets.
 
     References

@@ -25,8 +25,8 @@ Examples
 --------
 >>> from codiag import joint_diagonalize
 >>> from codiag.synthetic import matrix_stack, unit_factor
->>> stack = matrix_stack(unit_factor(4, 4, seed=0), 10, noise=1e-6, seed=1)
->>> fit = joint_diagonalize(stack.matrices, seed=0)
+>>> stack = matrix_stack(unit_factor(4, 4, rng=0), 10, noise=1e-6, rng=1)
+>>> fit = joint_diagonalize(stack.matrices, rng=0)
 >>> fit.factor.shape, fit.converged
 ((4, 4), True)
 """

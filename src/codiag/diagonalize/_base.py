@@ -15,6 +15,7 @@ from codiag._arrays import (
     Array,
     adjoint,
     array_namespace,
+    asarray_like,
     conjugate,
     epsilon,
     few_threads,
@@ -22,14 +23,13 @@ from codiag._arrays import (
     is_complex,
     is_hermitian,
     largest_signs,
-    like,
     real_part,
     squared_magnitudes,
     to_host,
 )
 from codiag._checks import (
-    Seed,
-    UndeterminedError,
+    RankDeficientError,
+    RNGLike,
     as_generator,
     as_number,
     as_rank,
@@ -126,7 +126,7 @@ class Diagonalizer(ABC):
         *,
         sample_weight: Array | Sequence[float] | None = None,
         init: Array | Sequence[Array] | None = None,
-        seed: Seed = None,
+        rng: RNGLike = None,
     ) -> Diagonalization:
         """Diagonalize a stack of matrices, without a warning if that does not converge.
 
@@ -141,7 +141,7 @@ class Diagonalizer(ABC):
             Inverse factors to start from, as in `Diagonalization.inverse`; no other start is then tried. The rows of k
             components are orthonormal if the method is `orthogonal`; a pair of shapes (k, d) and (k, d') if it is not
             `symmetric`.
-        seed : int or Generator, optional
+        rng : int or Generator, optional
             Source of the random start.
 
         Returns
@@ -152,12 +152,12 @@ class Diagonalizer(ABC):
         given = as_stack(matrices, symmetric=self.symmetric)
         self._check_kind(given)
         with few_threads(float(given.shape[-1]) * math.prod(given.shape)):
-            return self._diagonalized(given, sample_weight, init, seed)
+            return self._diagonalized(given, sample_weight, init, rng)
 
-    def _diagonalized(self, given: Array, sample_weight: Any, init: Any, seed: Any) -> Diagonalization:
+    def _diagonalized(self, given: Array, sample_weight: Any, init: Any, rng: Any) -> Diagonalization:
         stack = to_host(given) if is_jax_array(given) and math.prod(given.shape) <= NOT_COMPILED else given
         sample_weight = as_sample_weight(sample_weight, stack)
-        rng = as_generator(seed)
+        rng = as_generator(rng)
         scaled = _scaled(stack, sample_weight)
         kind = {"symmetric": self.symmetric, "orthogonal": self.orthogonal}
         start = None if init is None else as_start(init, stack, **kind)
@@ -323,14 +323,14 @@ def _exceeds(stack: Array, rank: int | None, rng: np.random.Generator) -> bool:
     return rank is not None and rank > numerical_rank(stack, rng)
 
 
-def _undetermined(stack: Array, rank: int | None, rng: np.random.Generator) -> UndeterminedError:
+def _undetermined(stack: Array, rank: int | None, rng: np.random.Generator) -> RankDeficientError:
     """Return the error for matrices that determine fewer free components than the rank."""
     if _exceeds(stack, rank, rng):
-        return UndeterminedError(
+        return RankDeficientError(
             f"rank must be at most {numerical_rank(stack, rng)}, the rank of the matrices up to rounding; got {rank}. "
             "rank=None is that rank"
         )
-    return UndeterminedError(
+    return RankDeficientError(
         "matrices must have a combination that is not singular, or free factors are not determined; use a smaller rank "
         "or a method with orthogonal factors, like codiag.diagonalize.OrthogonalNewton()"
     )
@@ -360,7 +360,7 @@ def _assemble(
     symmetric, orthogonal = method.symmetric, method.orthogonal
     left = _unit_factors(iterate.left, orthogonal)
     right = left if symmetric else _unit_factors(iterate.right, orthogonal)
-    matrices = MatrixStack(core, keep=False)
+    matrices = MatrixStack(core, cached=False)
     hermitian = symmetric and matrices.is_hermitian
     other = matrices.mirrored(right[1]) if hermitian else right[1]
     diagonals, residuals = matrices.residuals(left[1], other, sample_weight)
@@ -392,7 +392,7 @@ def _assemble(
 def _like_input(fit: Diagonalization, reference: Array) -> Diagonalization:
     """Return a result in the library and on the device of the reference."""
     arrays = {
-        name: like(value, reference if is_complex(value) else real_part(reference[:1, :1, :1]))
+        name: asarray_like(value, reference if is_complex(value) else real_part(reference[:1, :1, :1]))
         for name, value in vars(fit).items()
         if isinstance(value, np.ndarray)
     }

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, double, epsilon, is_complex, squared_magnitudes, to_host
+from codiag._arrays import Array, array_namespace, epsilon, is_complex, squared_magnitudes, to_double, to_host
 from codiag._text import counted, html_table
 
 
@@ -55,7 +55,7 @@ class Diagonalization:
     >>> import codiag
     >>> rng = np.random.default_rng(0)
     >>> factor = rng.standard_normal((3, 3))
-    >>> fit = codiag.joint_diagonalize([factor @ np.diag(rng.standard_normal(3)) @ factor.T for _ in range(4)], seed=0)
+    >>> fit = codiag.joint_diagonalize([factor @ np.diag(rng.standard_normal(3)) @ factor.T for _ in range(4)], rng=0)
     >>> fit
     Diagonalization(4 matrices 3 x 3, 3 components, off_diagonal_share=..., n_sweeps=..., converged=True)
     >>> bool(np.allclose(fit.inverse @ fit.factor, np.eye(3))), fit.unresolved
@@ -82,7 +82,7 @@ class Diagonalization:
         --------
         >>> from codiag import joint_diagonalize
         >>> from codiag.synthetic import matrix_stack, unit_factor
-        >>> fit = joint_diagonalize(matrix_stack(unit_factor(3, 3, seed=0), 5, seed=1).matrices, seed=0)
+        >>> fit = joint_diagonalize(matrix_stack(unit_factor(3, 3, rng=0), 5, rng=1).matrices, rng=0)
         >>> fit.symmetric
         True
         """
@@ -101,8 +101,8 @@ class Diagonalization:
         --------
         >>> from codiag import joint_diagonalize
         >>> from codiag.synthetic import matrix_stack, unit_factor
-        >>> stack = matrix_stack(unit_factor(3, 3, seed=0), 5, seed=1)
-        >>> joint_diagonalize(stack.matrices, seed=0).off_diagonal < 1e-20
+        >>> stack = matrix_stack(unit_factor(3, 3, rng=0), 5, rng=1)
+        >>> joint_diagonalize(stack.matrices, rng=0).off_diagonal < 1e-20
         True
         """
         return float(array_namespace(self.residuals).sum(self.residuals))
@@ -119,8 +119,8 @@ class Diagonalization:
         --------
         >>> from codiag import joint_diagonalize
         >>> from codiag.synthetic import matrix_stack, unit_factor
-        >>> stack = matrix_stack(unit_factor(3, 3, seed=0), 5, seed=1)
-        >>> joint_diagonalize(stack.matrices, seed=0).off_diagonal_share < 1e-20
+        >>> stack = matrix_stack(unit_factor(3, 3, rng=0), 5, rng=1)
+        >>> joint_diagonalize(stack.matrices, rng=0).off_diagonal_share < 1e-20
         True
         """
         xp = array_namespace(self.diagonals)
@@ -149,8 +149,8 @@ class Diagonalization:
         --------
         >>> from codiag import joint_diagonalize
         >>> from codiag.synthetic import matrix_stack, unit_factor
-        >>> stack = matrix_stack(unit_factor(4, 4, seed=0), 50, noise=0.01, seed=1)
-        >>> round(joint_diagonalize(stack.matrices, seed=0).noise, 3)
+        >>> stack = matrix_stack(unit_factor(4, 4, rng=0), 50, noise=0.01, rng=1)
+        >>> round(joint_diagonalize(stack.matrices, rng=0).noise, 3)
         0.01
         """
         return self._propagation.noise
@@ -171,8 +171,8 @@ class Diagonalization:
         --------
         >>> from codiag import joint_diagonalize
         >>> from codiag.synthetic import matrix_stack, unit_factor
-        >>> stack = matrix_stack(unit_factor(3, 3, seed=0), 5, noise=1e-3, seed=1)
-        >>> errors = joint_diagonalize(stack.matrices, seed=0).pair_errors
+        >>> stack = matrix_stack(unit_factor(3, 3, rng=0), 5, noise=1e-3, rng=1)
+        >>> errors = joint_diagonalize(stack.matrices, rng=0).pair_errors
         >>> errors.shape, bool(errors.max() < 0.1)
         ((3, 3), True)
         """
@@ -192,8 +192,8 @@ class Diagonalization:
         --------
         >>> from codiag import joint_diagonalize
         >>> from codiag.synthetic import matrix_stack, unit_factor
-        >>> stack = matrix_stack(unit_factor(3, 3, seed=0), 5, noise=1e-3, seed=1)
-        >>> errors = joint_diagonalize(stack.matrices, seed=0).standard_errors
+        >>> stack = matrix_stack(unit_factor(3, 3, rng=0), 5, noise=1e-3, rng=1)
+        >>> errors = joint_diagonalize(stack.matrices, rng=0).standard_errors
         >>> errors.shape, bool(errors.max() < 0.1)
         ((3,), True)
         """
@@ -221,7 +221,7 @@ class Diagonalization:
         >>> diagonals[:, 1] = diagonals[:, 0]  # these two factors are not determined
         >>> noise = 1e-3 * rng.standard_normal((8, 3, 3))
         >>> matrices = [np.diag(d) + e + e.T for d, e in zip(diagonals, noise, strict=True)]
-        >>> len(joint_diagonalize(matrices, orthogonal=True, seed=0).unresolved)
+        >>> len(joint_diagonalize(matrices, orthogonal=True, rng=0).unresolved)
         1
         """
         n, k = self.diagonals.shape
@@ -242,8 +242,8 @@ class Diagonalization:
         --------
         >>> from codiag.diagonalize import TwoSided
         >>> from codiag.synthetic import matrix_stack, unit_factor
-        >>> stack = matrix_stack(unit_factor(3, 3, seed=0), 5, right_factor=unit_factor(3, 3, seed=1), seed=2)
-        >>> fit = TwoSided()(stack.matrices, seed=0)
+        >>> stack = matrix_stack(unit_factor(3, 3, rng=0), 5, right_factor=unit_factor(3, 3, rng=1), rng=2)
+        >>> fit = TwoSided()(stack.matrices, rng=0)
         >>> bool((fit.transposed().factor == fit.right_factor).all())
         True
         """
@@ -269,8 +269,8 @@ class Diagonalization:
         >>> import numpy as np
         >>> from codiag import joint_diagonalize
         >>> from codiag.synthetic import matrix_stack, unit_factor
-        >>> stack = matrix_stack(unit_factor(3, 3, seed=0), 5, seed=1)
-        >>> np.allclose(joint_diagonalize(stack.matrices, seed=0).reconstruct(), stack.matrices)
+        >>> stack = matrix_stack(unit_factor(3, 3, rng=0), 5, rng=1)
+        >>> np.allclose(joint_diagonalize(stack.matrices, rng=0).reconstruct(), stack.matrices)
         True
         """
         xp = array_namespace(self.factor)
@@ -322,13 +322,13 @@ class NoisePropagation:
     @classmethod
     def of(cls, fit: Diagonalization) -> NoisePropagation:
         """Return the propagation of noise for a result."""
-        diagonals = double(to_host(fit.diagonals)).T
+        diagonals = to_double(to_host(fit.diagonals)).T
         n = fit.diagonals.shape[0]
         if fit.sample_weight is not None:
             sample_weight = to_host(fit.sample_weight)
             diagonals = diagonals * np.sqrt(sample_weight)
             n = int(np.count_nonzero(sample_weight))
-        left, right = (double(to_host(inverse)) for inverse in (fit.inverse, fit.right_inverse))
+        left, right = (to_double(to_host(inverse)) for inverse in (fit.inverse, fit.right_inverse))
         return cls(
             diagonals,
             to_host(fit.residuals),

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from codiag._arrays import Array, Extrapolation, array_namespace, moved, squared_magnitudes
+from codiag._arrays import Array, Extrapolation, array_namespace, squared_magnitudes, to_namespace
 from codiag.diagonalize._stack import MatrixStack, random_combinations
 
 SAME_FIXED_POINT = 1e-3
@@ -77,7 +77,7 @@ class Step(NamedTuple):
     contraction: float  # the rate q
 
 
-class Outcome(NamedTuple):
+class FixedPointResult(NamedTuple):
     """The end of an iteration."""
 
     point: Array
@@ -124,7 +124,7 @@ def find_fixed_point(
     retract: Callable[[Array, Array], Array],
     point: Array,
     limits: Limits,
-) -> Outcome:
+) -> FixedPointResult:
     """Follow the moves until they fall below tolerance; otherwise return the best of `max_sweeps` points."""
     path = Extrapolation()
     previous, step, n_sweeps = None, evaluate(point), 1
@@ -133,7 +133,7 @@ def find_fixed_point(
         trials: list[Step] = []
         for move in _candidates(step, path, limits):
             if n_sweeps >= limits.max_sweeps or not math.isfinite(step.largest):
-                return Outcome(best.point, best, n_sweeps, False)
+                return FixedPointResult(best.point, best, n_sweeps, False)
             trials.append(evaluate(retract(move, step.point)))
             n_sweeps += 1
             if trials[-1].merit <= step.merit + limits.slack * abs(step.merit):
@@ -141,11 +141,11 @@ def find_fixed_point(
             path.forget()
         else:
             if limits.monotone:
-                return Outcome(best.point, best, n_sweeps, False)
+                return FixedPointResult(best.point, best, n_sweeps, False)
             trials.append(min(trials, key=lambda trial: trial.merit))
         previous, step = step, trials[-1]
         best = step if step.merit < best.merit else best
-    return Outcome(retract(step.move, step.point), step, n_sweeps, True)
+    return FixedPointResult(retract(step.move, step.point), step, n_sweeps, True)
 
 
 def _candidates(step: Step, path: Extrapolation, limits: Limits) -> Iterator[Array]:
@@ -217,7 +217,7 @@ def sketched(stack: Array, rng: np.random.Generator) -> Array | None:
     n_combinations = max(8, n // 16)
     if n < 4 * n_combinations or n * size**3 < CALLS:
         return None
-    return moved(random_combinations(stack, rng, n_combinations), stack)
+    return to_namespace(random_combinations(stack, rng, n_combinations), stack)
 
 
 def sketch_limits(limits: Limits) -> Limits:

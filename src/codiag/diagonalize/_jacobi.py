@@ -16,17 +16,17 @@ from array_api_compat import device
 from codiag._arrays import (
     Array,
     array_namespace,
+    asarray_like,
     conjugate,
     epsilon,
     identity,
     is_complex,
     is_hermitian,
     is_mutable,
-    like,
-    moved,
     real_part,
     squared_magnitudes,
     to_host,
+    to_namespace,
 )
 from codiag._checks import as_number
 from codiag.diagonalize._base import Diagonalizer
@@ -203,7 +203,7 @@ class Jacobi(Diagonalizer):
             self.tol,
             self.max_sweeps,
         )
-        inverse = moved(inverse[:leading], stack)
+        inverse = to_namespace(inverse[:leading], stack)
         return Iterate(inverse, inverse, n_sweeps, converged)
 
 
@@ -233,7 +233,7 @@ def _rotations(first: Array, second: Array, cross: Array, *, hermitian: bool) ->
     x, y, z = _directions(to_host(first), to_host(second), to_host(cross), hermitian=hermitian)
     cos = np.sqrt((1 + x) / 2)
     sin = (y + 1j * z) / (2 * cos)
-    return like(cos, first), like(sin, first), like(np.abs(sin), real_part(first))
+    return asarray_like(cos, first), asarray_like(sin, first), asarray_like(np.abs(sin), real_part(first))
 
 
 def _directions(first: np.ndarray, second: np.ndarray, cross: np.ndarray, *, hermitian: bool) -> np.ndarray:

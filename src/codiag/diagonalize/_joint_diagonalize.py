@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 
 from codiag._arrays import Array
-from codiag._checks import ConvergenceWarning, Seed, as_flag, explains_keywords
+from codiag._checks import ConvergenceWarning, RNGLike, as_flag, explains_keywords
 from codiag.diagonalize._base import Diagonalizer, check_method
 from codiag.diagonalize._diagonalization import Diagonalization
 from codiag.diagonalize._orthogonal_newton import OrthogonalNewton
@@ -21,7 +21,7 @@ def joint_diagonalize(
     orthogonal: bool = False,
     sample_weight: Array | Sequence[float] | None = None,
     init: Array | Sequence[Array] | None = None,
-    seed: Seed = None,
+    rng: RNGLike = None,
 ) -> Diagonalization:
     r"""Find the factors that a stack of symmetric or Hermitian matrices has in common.
 
@@ -50,7 +50,7 @@ def joint_diagonalize(
         Inverse factors to start from, rows as in ``fit.inverse``, for example those of an earlier fit of similar
         matrices. No other start is then tried. The rows must be orthonormal if the factors are; a pair of arrays if the
         method is for matrices with different factors on the two sides.
-    seed : int or numpy.random.Generator, optional
+    rng : int or numpy.random.Generator, optional
         Source of the random start: the same seed gives the same answer, on every device.
 
     Returns
@@ -81,7 +81,7 @@ def joint_diagonalize(
     >>> rng = np.random.default_rng(0)
     >>> factor = rng.standard_normal((3, 3))
     >>> matrices = [factor @ np.diag(rng.standard_normal(3)) @ factor.T for _ in range(4)]
-    >>> fit = codiag.joint_diagonalize(matrices, seed=0)
+    >>> fit = codiag.joint_diagonalize(matrices, rng=0)
     >>> bool(np.allclose(fit.reconstruct(), matrices))
     True
     >>> codiag.joint_diagonalize(matrices, init=fit.inverse).n_sweeps
@@ -91,7 +91,7 @@ def joint_diagonalize(
 
     >>> factor = rng.standard_normal((3, 3)) + 1j * rng.standard_normal((3, 3))
     >>> matrices = [factor @ np.diag(rng.standard_normal(3)) @ factor.conj().T for _ in range(4)]
-    >>> fit = codiag.joint_diagonalize(matrices, seed=0)
+    >>> fit = codiag.joint_diagonalize(matrices, rng=0)
     >>> fit.hermitian, bool(np.allclose(fit.reconstruct(), matrices))
     (True, True)
     """
@@ -104,7 +104,7 @@ def joint_diagonalize(
             f"orthogonal=True contradicts {method!r}, which leaves the factors free; "
             "use OrthogonalNewton(), Jacobi() or TwoSided(orthogonal=True)"
         )
-    fit = method(matrices, sample_weight=sample_weight, init=init, seed=seed)
+    fit = method(matrices, sample_weight=sample_weight, init=init, rng=rng)
     if not fit.converged:
         n, k = fit.diagonals.shape
         warnings.warn(

@@ -8,13 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from codiag._arrays import Array, like
+from codiag._arrays import Array, asarray_like
 from codiag.diagonalize._base import NewtonLike
 from codiag.diagonalize._fixed_point import (
     FixedPoint,
+    FixedPointResult,
     Iterate,
     Limits,
-    Outcome,
     criterion,
     find_fixed_point,
     lowest_fixed_point,
@@ -90,7 +90,7 @@ class OrthogonalNewton(NewtonLike):
     >>> from codiag.diagonalize import OrthogonalNewton
     >>> rng = np.random.default_rng(0)
     >>> basis = np.linalg.qr(rng.standard_normal((4, 4)))[0]
-    >>> fit = OrthogonalNewton()([basis @ np.diag(rng.standard_normal(4)) @ basis.T for _ in range(5)], seed=0)
+    >>> fit = OrthogonalNewton()([basis @ np.diag(rng.standard_normal(4)) @ basis.T for _ in range(5)], rng=0)
     >>> fit.converged, fit.off_diagonal < 1e-20
     (True, True)
     """
@@ -100,7 +100,7 @@ class OrthogonalNewton(NewtonLike):
 
     def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
         core, limits = MatrixStack(stack), self._limits(stack)
-        probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
+        probe = asarray_like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
         sketch, n_sweeps = sketched(stack, rng), 0
         inverse = orthogonal_start(stack if sketch is None else sketch, rng)
         if sketch is not None:
@@ -115,7 +115,7 @@ class OrthogonalNewton(NewtonLike):
 
     def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
         core, limits = MatrixStack(stack), self._limits(stack)
-        probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
+        probe = asarray_like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
         outcome = follow_past_saddles(lambda point: _follow_rotations(core, point, probe, limits), stack, left, rng)
         return _iterate_of(outcome)
 
@@ -144,7 +144,7 @@ class OrthogonalNewton(NewtonLike):
             yield orthogonal_start(stack, rng)
 
 
-def _iterate_of(outcome: Outcome) -> Iterate:
+def _iterate_of(outcome: FixedPointResult) -> Iterate:
     inverse = orthonormalize(outcome.point)
     return Iterate(inverse, inverse, outcome.n_sweeps, outcome.converged)
 
@@ -153,7 +153,7 @@ def _fixed_point(core: MatrixStack, iterate: Iterate) -> FixedPoint:
     return FixedPoint(iterate, criterion(core, iterate.left, iterate.left, orthogonal=True))
 
 
-def _follow_rotations(core: MatrixStack, inverse: Array, probe: Array, limits: Limits) -> Outcome:
+def _follow_rotations(core: MatrixStack, inverse: Array, probe: Array, limits: Limits) -> FixedPointResult:
     """Follow the steps of single pairs, and those of Newton's method if they converge slowly."""
     max_newton_steps = limits.max_sweeps - MAX_PAIR_STEPS
     n, size, _ = core.matrices.shape
@@ -165,4 +165,4 @@ def _follow_rotations(core: MatrixStack, inverse: Array, probe: Array, limits: L
     start = orthonormalize(outcome.point)
     end = newton_rotations(core, start, limits.tol, limits.statistical_tol, max_newton_steps)
     last = rotation_step(core, end.left, probe)
-    return Outcome(end.left, last, outcome.n_sweeps + end.n_sweeps, end.converged)
+    return FixedPointResult(end.left, last, outcome.n_sweeps + end.n_sweeps, end.converged)

@@ -11,14 +11,14 @@ import numpy as np
 from codiag._arrays import (
     Array,
     array_namespace,
+    asarray_like,
     conjugate,
     identity,
     is_hermitian,
-    like,
-    moved,
     real_part,
     squared_magnitudes,
     to_host,
+    to_namespace,
 )
 from codiag.diagonalize._base import Diagonalizer
 from codiag.diagonalize._fixed_point import Iterate
@@ -67,7 +67,7 @@ class _ShearSweeps(Diagonalizer):
             return self._sweep(entries, inverse, rounds, hermitian=hermitian)
 
         n_sweeps, converged = repeat(sweep, entries, self.tol, self.max_sweeps)
-        inverse = moved(inverse, stack) @ start
+        inverse = to_namespace(inverse, stack) @ start
         return Iterate(inverse, inverse, n_sweeps, converged)
 
     @abstractmethod
@@ -256,7 +256,7 @@ def hyperbolic_sweeps(stack: Array, tol: float, max_sweeps: int, start: Array | 
         return max(_transform_round(entries, inverse, pairs, hermitian=hermitian) for pairs in rounds)
 
     n_sweeps, converged = repeat(sweep, entries, tol, max_sweeps)
-    inverse = moved(inverse, stack)
+    inverse = to_namespace(inverse, stack)
     return Iterate(inverse, inverse, n_sweeps, converged)
 
 
@@ -272,7 +272,9 @@ def _transform_round(entries: Array, inverse: Array, pairs: Round, *, hermitian:
     largest = []
     for phases in (np.exp(0.5j * np.angle(squares)), np.full(squares.shape, 1j)):
         zero, one = np.zeros(squares.shape), np.ones(squares.shape)
-        transform_pairs(entries, inverse, pairs, like(np.stack([one, zero, zero, phases]), entries), hermitian=True)
+        transform_pairs(
+            entries, inverse, pairs, asarray_like(np.stack([one, zero, zero, phases]), entries), hermitian=True
+        )
         largest.append(_transform_real_parts(entries, inverse, pairs, hermitian=True))
     return max(largest)
 
@@ -290,7 +292,7 @@ def _transform_real_parts(entries: Array, inverse: Array, pairs: Round, *, hermi
     matrix = np.stack(
         [cos * cosh - sin * sinh, cos * sinh + sin * cosh, cos * sinh - sin * cosh, cos * cosh + sin * sinh]
     )
-    transform_pairs(entries, inverse, pairs, like(matrix, entries), hermitian=hermitian)
+    transform_pairs(entries, inverse, pairs, asarray_like(matrix, entries), hermitian=hermitian)
     return float(max(np.max(np.abs(sinh)), np.max(np.abs(sin))))
 
 

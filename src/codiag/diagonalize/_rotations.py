@@ -27,18 +27,18 @@ from codiag._arrays import (
     Array,
     adjoint,
     array_namespace,
+    asarray_like,
     conjugate,
     epsilon,
     identity,
     is_complex,
     is_hermitian,
-    like,
     normal_draws,
     real_part,
     squared_magnitudes,
     to_host,
 )
-from codiag.diagonalize._fixed_point import Iterate, Outcome, Step, contraction_rate
+from codiag.diagonalize._fixed_point import FixedPointResult, Iterate, Step, contraction_rate
 from codiag.diagonalize._shears import shear
 from codiag.diagonalize._stack import MatrixStack, TwoSidedStack
 
@@ -168,8 +168,8 @@ def _complex_gains(entries: Array, one_sided: bool) -> Array:
 
 
 def follow_past_saddles(
-    follow: Callable[[Array], Outcome], stack: Array, point: Array, rng: np.random.Generator
-) -> Outcome:
+    follow: Callable[[Array], FixedPointResult], stack: Array, point: Array, rng: np.random.Generator
+) -> FixedPointResult:
     """Follow steps of orthonormal rows, of one side or of two, with small random rotations away from saddles."""
     outcome, n_sweeps = follow(point), 0
     for trial in range(3):
@@ -179,7 +179,7 @@ def follow_past_saddles(
         if trial == 2:
             return outcome._replace(n_sweeps=n_sweeps, converged=False)
         draws = normal_draws(rng, tuple(point.shape), point) / np.sqrt(point.shape[-1])
-        skew = like(0.1 * (draws - np.swapaxes(draws.conj(), -1, -2)), point)
+        skew = asarray_like(0.1 * (draws - np.swapaxes(draws.conj(), -1, -2)), point)
         outcome = follow(rotate(skew, outcome.point))
     return outcome._replace(n_sweeps=n_sweeps + outcome.n_sweeps)
 

@@ -16,15 +16,15 @@ from codiag._arrays import (
     Array,
     adjoint,
     array_namespace,
+    asarray_like,
     conjugate,
     epsilon,
     identity,
-    like,
     real_part,
     squared_magnitudes,
     to_host,
 )
-from codiag.diagonalize._fixed_point import Iterate, Limits, Outcome, Step, contraction_rate, find_fixed_point
+from codiag.diagonalize._fixed_point import FixedPointResult, Iterate, Limits, Step, contraction_rate, find_fixed_point
 from codiag.diagonalize._stack import MatrixStack, TwoSidedStack
 from codiag.diagonalize._starts import definite_start, generic_start
 
@@ -40,7 +40,7 @@ def shear(move: Array, inverse: Array) -> Array:
     return result
 
 
-def follow_shears(evaluate: Callable[[Array], Step], point: Array, limits: Limits) -> Outcome:
+def follow_shears(evaluate: Callable[[Array], Step], point: Array, limits: Limits) -> FixedPointResult:
     """Follow the steps from a point, or from rows in general position if no step leads away from that point.
 
     Eigenvectors of a defective pencil are such a point, because all diagonals of some of them vanish. The identity is
@@ -51,7 +51,7 @@ def follow_shears(evaluate: Callable[[Array], Step], point: Array, limits: Limit
     if math.isfinite(outcome.last.merit) and not stuck:
         return outcome
     rows = np.ascontiguousarray(np.broadcast_to(generic_start(point.shape[-1]), point.shape))
-    return find_fixed_point(evaluate, shear, like(rows, point), limits)
+    return find_fixed_point(evaluate, shear, asarray_like(rows, point), limits)
 
 
 def shear_step(core: MatrixStack, inverse: Array, probe: Array) -> Step:

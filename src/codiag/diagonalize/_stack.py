@@ -21,16 +21,16 @@ from codiag._arrays import (
     Array,
     adjoint,
     array_namespace,
+    asarray_like,
     conjugate,
-    double,
     epsilon,
     identity,
     is_complex,
     is_hermitian,
     is_mutable,
-    like,
     on_host,
     squared_magnitudes,
+    to_double,
     to_host,
 )
 from codiag._checks import as_rank
@@ -46,9 +46,9 @@ def random_combinations(stack: Array, rng: np.random.Generator, count: int) -> A
     """Return `count` combinations of the matrices with Gaussian coefficients, in double precision."""
     xp = array_namespace(stack)
     n, rows, columns = stack.shape
-    coefficients = like(rng.standard_normal((count, n)), stack)
+    coefficients = asarray_like(rng.standard_normal((count, n)), stack)
     combinations = coefficients @ xp.reshape(stack, (n, rows * columns))
-    return double(xp.reshape(combinations, (count, rows, columns)))
+    return to_double(xp.reshape(combinations, (count, rows, columns)))
 
 
 def range_bases(
@@ -85,8 +85,8 @@ def _seems_regular(matrix: Array, negligible: float, rng: np.random.Generator) -
     if rows > columns:
         matrix, rows, columns = xp.matrix_transpose(matrix), columns, rows
     if rows < columns:
-        matrix = matrix @ like(rng.standard_normal((columns, rows)), matrix)
-    target = like(rng.standard_normal((rows, 1)), matrix)
+        matrix = matrix @ asarray_like(rng.standard_normal((columns, rows)), matrix)
+    target = asarray_like(rng.standard_normal((rows, 1)), matrix)
     try:
         solution = xp.linalg.solve(matrix, target)
     except (np.linalg.LinAlgError, RuntimeError):  # torch raises a RuntimeError
@@ -122,13 +122,13 @@ class MatrixStack:
     ----------
     matrices : array of shape (n, rows, columns)
         The matrices.
-    keep : bool
+    cached : bool
         Whether the layout is kept for further products.
     """
 
-    def __init__(self, matrices: Array, *, keep: bool = True) -> None:
+    def __init__(self, matrices: Array, *, cached: bool = True) -> None:
         self.matrices = matrices
-        self._keep = keep
+        self._cached = cached
 
     @cached_property
     def is_hermitian(self) -> bool:
@@ -152,7 +152,7 @@ class MatrixStack:
         k, (n, _, columns) = inverse.shape[0], self.matrices.shape
         for start in range(0, n, self._block_size):
             stop = min(start + self._block_size, n)
-            if self._keep:
+            if self._cached:
                 block = self._layout[:, start * columns : stop * columns]
             else:
                 block = _side_by_side(self.matrices[start:stop, ...])

@@ -15,15 +15,15 @@ from codiag._arrays import (
     Array,
     adjoint,
     array_namespace,
+    asarray_like,
     conjugate,
-    double,
     epsilon,
     is_complex,
     is_hermitian,
-    like,
-    moved,
     squared_magnitudes,
+    to_double,
     to_host,
+    to_namespace,
 )
 from codiag._checks import as_finite
 from codiag.diagonalize._stack import random_combinations
@@ -71,7 +71,9 @@ def generic_start(size: int) -> np.ndarray:
 
 def orthogonal_start(stack: Array, rng: np.random.Generator) -> Array:
     """Return inverse factors, as rows, that diagonalize one combination of the matrices."""
-    return moved(_diagonalized(random_combinations(stack, rng, 1)[0, ...], hermitian=is_hermitian(stack))[1], stack)
+    return to_namespace(
+        _diagonalized(random_combinations(stack, rng, 1)[0, ...], hermitian=is_hermitian(stack))[1], stack
+    )
 
 
 def _diagonalized(matrix: Array, *, hermitian: bool) -> tuple[Array, Array]:
@@ -111,10 +113,12 @@ def definite_start(stack: Array) -> Array:
     """
     xp, (n, size, _) = array_namespace(stack), stack.shape
     coefficients = np.stack([np.full(n, 1 / n), np.random.default_rng(0).standard_normal(n)])
-    mean, combination = to_host(xp.reshape(like(coefficients, stack) @ xp.reshape(stack, (n, -1)), (2, size, size)))
+    mean, combination = to_host(
+        xp.reshape(asarray_like(coefficients, stack) @ xp.reshape(stack, (n, -1)), (2, size, size))
+    )
     whitener = np.linalg.inv(np.linalg.cholesky(mean))
     rows = np.linalg.eigh(whitener @ combination @ whitener.conj().T)[1].conj().T @ whitener
-    return like(rows, stack)
+    return asarray_like(rows, stack)
 
 
 def whitened_start(stack: Array) -> Array:
@@ -125,10 +129,10 @@ def whitened_start(stack: Array) -> Array:
     xp = array_namespace(stack)
     norms = xp.sum(xp.reshape(squared_magnitudes(stack), (stack.shape[0], -1)), axis=1)
     large = xp.astype(norms >= xp.max(norms) / 4, xp.int64)
-    sizes, rows = _diagonalized(double(stack[int(xp.argmax(large)), ...]), hermitian=is_hermitian(stack))
+    sizes, rows = _diagonalized(to_double(stack[int(xp.argmax(large)), ...]), hermitian=is_hermitian(stack))
     xp = array_namespace(sizes)
     sizes = xp.clip(sizes, float(xp.max(sizes)) * stack.shape[1] * epsilon(stack), None)
-    return moved(rows / xp.sqrt(sizes)[:, None], stack)
+    return to_namespace(rows / xp.sqrt(sizes)[:, None], stack)
 
 
 def eigenvector_start(stack: Array) -> Array:
@@ -181,7 +185,7 @@ def compressed_start(
     """
     sides = []
     for side, basis in zip(start, bases, strict=True):
-        rows = side if basis is None else side @ double(to_host(basis))
+        rows = side if basis is None else side @ to_double(to_host(basis))
         if rows.shape[0] != rows.shape[1]:
             raise ValueError(
                 f"init must have {rows.shape[1]} rows, one a component: the matrices are singular and have this rank; "
@@ -193,7 +197,7 @@ def compressed_start(
                 "init must have rows that are linearly independent on the range of the matrices; their smallest "
                 f"singular value is {sizes[-1] / max(sizes[0], 1e-300):.1g} of the largest"
             )
-        sides.append(like(left @ right if orthogonal else rows, core))
+        sides.append(asarray_like(left @ right if orthogonal else rows, core))
         if start[0] is start[1]:
             return sides[0], conjugate(sides[0]) if is_hermitian(core) else sides[0]
     return sides[0], sides[1]

@@ -9,14 +9,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from codiag._arrays import Array, adjoint, array_namespace, conjugate, like, moved
+from codiag._arrays import Array, adjoint, array_namespace, asarray_like, conjugate, to_namespace
 from codiag._checks import as_flag
 from codiag.diagonalize._base import NewtonLike
 from codiag.diagonalize._fixed_point import (
     FixedPoint,
+    FixedPointResult,
     Iterate,
     Limits,
-    Outcome,
     criterion,
     find_fixed_point,
     lowest_fixed_point,
@@ -67,7 +67,7 @@ class TwoSided(NewtonLike):
     >>> from codiag.diagonalize import TwoSided
     >>> rng = np.random.default_rng(0)
     >>> left, right = rng.standard_normal((4, 3)), rng.standard_normal((6, 3))
-    >>> fit = TwoSided(rank=3)([left @ np.diag(rng.standard_normal(3)) @ right.T for _ in range(5)], seed=0)
+    >>> fit = TwoSided(rank=3)([left @ np.diag(rng.standard_normal(3)) @ right.T for _ in range(5)], rng=0)
     >>> fit.factor.shape, fit.right_factor.shape, fit.off_diagonal < 1e-20
     ((4, 3), (6, 3), True)
     """
@@ -84,7 +84,7 @@ class TwoSided(NewtonLike):
         as_flag("fallback", self.fallback)
 
     def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
-        probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
+        probe = asarray_like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
         sketch, n_sweeps, limits = sketched(stack, rng), 0, self._limits(stack)
         core, point = TwoSidedStack(stack), self._start(stack, rng)
         if sketch is not None:
@@ -101,7 +101,7 @@ class TwoSided(NewtonLike):
 
     def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
         core, limits = TwoSidedStack(stack), self._limits(stack)
-        probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
+        probe = asarray_like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
         point = array_namespace(stack).stack([left, right])
         if not self.orthogonal:
             return self._iterate_of(self._follow(core, point, probe, limits))
@@ -120,7 +120,7 @@ class TwoSided(NewtonLike):
                 iterate = self._iterate_of(self._follow(core, self._start(core.matrices, rng), probe, limits))
             yield FixedPoint(iterate, criterion(core.rows, iterate.left, iterate.right, orthogonal=self.orthogonal))
 
-    def _iterate_of(self, outcome: Outcome) -> Iterate:
+    def _iterate_of(self, outcome: FixedPointResult) -> Iterate:
         point = orthonormalize(outcome.point) if self.orthogonal else outcome.point
         return Iterate(point[0, ...], point[1, ...], outcome.n_sweeps, outcome.converged)
 
@@ -130,12 +130,12 @@ class TwoSided(NewtonLike):
             combination = random_combinations(stack, rng, 1)[0, ...]
             xp = array_namespace(combination)
             left, _, right = xp.linalg.svd(combination)
-            return moved(xp.stack([adjoint(left), conjugate(right)]), stack)
+            return to_namespace(xp.stack([adjoint(left), conjugate(right)]), stack)
         left, second = pencil_start(stack, rng)
         # B N C^T = I for the combination N that the pencil was taken against.
-        return like(np.stack([left, np.linalg.inv(left @ second).T]), stack)
+        return asarray_like(np.stack([left, np.linalg.inv(left @ second).T]), stack)
 
-    def _follow(self, core: TwoSidedStack, point: Array, probe: Array, limits: Limits) -> Outcome:
+    def _follow(self, core: TwoSidedStack, point: Array, probe: Array, limits: Limits) -> FixedPointResult:
         if self.orthogonal:
             return find_fixed_point(lambda point: two_sided_rotation_step(core, point, probe), rotate, point, limits)
         return follow_shears(lambda point: two_sided_shear_step(core, point, probe), point, limits)

@@ -8,14 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from codiag._arrays import Array, is_complex, like, to_host
+from codiag._arrays import Array, asarray_like, is_complex, to_host
 from codiag._checks import as_flag
 from codiag.diagonalize._base import NewtonLike
 from codiag.diagonalize._fixed_point import (
     FixedPoint,
+    FixedPointResult,
     Iterate,
     Limits,
-    Outcome,
     criterion,
     lowest_fixed_point,
     sketch_limits,
@@ -107,7 +107,7 @@ class UWEDGE(NewtonLike):
     >>> from codiag.diagonalize import UWEDGE
     >>> rng = np.random.default_rng(0)
     >>> factor = rng.standard_normal((4, 4))
-    >>> fit = UWEDGE()([factor @ np.diag(rng.standard_normal(4)) @ factor.T for _ in range(5)], seed=0)
+    >>> fit = UWEDGE()([factor @ np.diag(rng.standard_normal(4)) @ factor.T for _ in range(5)], rng=0)
     >>> fit.converged, fit.off_diagonal < 1e-20
     (True, True)
     """
@@ -122,7 +122,7 @@ class UWEDGE(NewtonLike):
 
     def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
         core, limits = MatrixStack(stack), self._limits(stack)
-        probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
+        probe = asarray_like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
         start, n_sweeps = _start(stack, rng, probe, limits)
         outcome = _follow(core, start, probe, limits)
         iterate = Iterate(outcome.point, outcome.point, n_sweeps + outcome.n_sweeps, outcome.converged)
@@ -132,7 +132,7 @@ class UWEDGE(NewtonLike):
         return lowest._replace(n_sweeps=lowest.n_sweeps + iterate.n_sweeps)
 
     def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
-        probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
+        probe = asarray_like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
         outcome = _follow(MatrixStack(stack), left, probe, self._limits(stack))
         return Iterate(outcome.point, outcome.point, outcome.n_sweeps, outcome.converged)
 
@@ -185,23 +185,23 @@ def _starts(stack: Array, rng: np.random.Generator, first: Iterate) -> Iterator[
         yield first.left
     yield whitened_start(stack)
     for _ in range(2 if stack.shape[1] <= LARGE else 0):
-        yield like(pencil_start(stack, rng)[0], stack)
+        yield asarray_like(pencil_start(stack, rng)[0], stack)
 
 
 def _start(stack: Array, rng: np.random.Generator, probe: Array, limits: Limits) -> tuple[Array, int]:
     """Return inverse factors near a solution, and the number of steps on the sketch that were taken."""
     sketch = sketched(stack, rng)
     if sketch is None:
-        return like(pencil_start(stack, rng)[0], stack), 0
+        return asarray_like(pencil_start(stack, rng)[0], stack), 0
     core, n_failed = MatrixStack(sketch), 0
     if stack.shape[1] > LARGE:
         outcome = _follow(core, orthogonal_start(sketch, rng), probe, sketch_limits(limits))
         if outcome.converged:
             return outcome.point, outcome.n_sweeps
         n_failed = outcome.n_sweeps
-    outcome = _follow(core, like(pencil_start(sketch, rng)[0], stack), probe, sketch_limits(limits))
+    outcome = _follow(core, asarray_like(pencil_start(sketch, rng)[0], stack), probe, sketch_limits(limits))
     return outcome.point, n_failed + outcome.n_sweeps
 
 
-def _follow(core: MatrixStack, inverse: Array, probe: Array, limits: Limits) -> Outcome:
+def _follow(core: MatrixStack, inverse: Array, probe: Array, limits: Limits) -> FixedPointResult:
     return follow_shears(lambda point: shear_step(core, point, probe), inverse, limits)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from codiag._arrays import Array, like, to_host
+from codiag._arrays import Array, asarray_like, to_host
 from codiag._checks import as_number_array
 from codiag.least_squares import LeastSquares
 from codiag.methods import ALS, check_init, start_from
@@ -22,14 +22,14 @@ from codiag.tensors import components_of
 MODERATE = (1e-30, 1e30)
 """Sizes of entries of factors whose products of a few modes are numbers in double precision."""
 
-Monitor = Callable[[Any, float], bool]
+Callback = Callable[[Any, float], bool]
 """Called with components and their relative error after every sweep; returns whether to stop."""
 
 
-def sweep_from(problem: Problem, init: Any, monitor: Monitor) -> tuple[Factorization, bool]:
+def sweep_from(problem: Problem, init: Any, callback: Callback) -> tuple[Factorization, bool]:
     """Solve once for every mode in turn, which improves a poor start more than the first Gauss-Newton step.
 
-    Return the fit, and whether the monitor ends the iteration there.
+    Return the fit, and whether the callback ends the iteration there.
     """
     check_init(init)
     objective = LeastSquares(problem)
@@ -39,7 +39,7 @@ def sweep_from(problem: Problem, init: Any, monitor: Monitor) -> tuple[Factoriza
         start = objective.feasible(start)
     swept = objective.sweep([start.factors[0] * start.weights, *start.factors[1:]], unit=False)
     error = objective.relative_error(swept)
-    return Factorization(swept.weights, swept.factors, error, norm, False), monitor(swept, error)
+    return Factorization(swept.weights, swept.factors, error, False, _norm=norm), callback(swept, error)
 
 
 def _moderate(init: Any) -> Any:
@@ -62,12 +62,12 @@ def _checked_norm(objective: LeastSquares) -> float:
     return norm
 
 
-def complaint_about_sweeps(fit: Factorization, max_sweeps: int) -> str | None:
+def warning_about_iterations(fit: Factorization, max_iter: int) -> str | None:
     """Return a warning if alternating least squares has not converged."""
     if fit.converged:
         return None
     return (
-        f"alternating least squares did not converge in {max_sweeps} sweeps on a tensor of shape {fit.shape} with "
+        f"alternating least squares did not converge in {max_iter} sweeps on a tensor of shape {fit.shape} with "
         f"rank {fit.rank}; the relative error is {fit.relative_error:.3g}. A larger n_iter_max may be enough"
     )
 
@@ -79,8 +79,8 @@ def like_start(fit: Factorization, init: Any, *, signed: bool) -> Factorization:
     signs[-1] *= np.conj(np.prod(signs, axis=0))  # so that the product of the signs of a component is one
     factors = [columns(factor, order) for factor in fit.factors]
     if signed:
-        factors = [factor * like(sign, factor) for factor, sign in zip(factors, signs, strict=True)]
-    return replace(fit, weights=columns(fit.weights[None, :], order)[0, :], factors=tuple(factors), symmetric=None)
+        factors = [factor * asarray_like(sign, factor) for factor, sign in zip(factors, signs, strict=True)]
+    return replace(fit, weights=columns(fit.weights[None, :], order)[0, :], factors=tuple(factors))
 
 
 def columns(matrix: Array, order: list[int]) -> Array:
@@ -111,7 +111,7 @@ def with_fixed_modes(
     estimate = ALS(init=(None, start), **options).fit(problem, np.random.default_rng(0))
     error = objective.relative_error(estimate.components)
     converged = estimate.converged or len(free) == 1  # with one free mode, the first sweep is linear least squares
-    return Factorization(estimate.components.weights, estimate.components.factors, error, norm, converged)
+    return Factorization(estimate.components.weights, estimate.components.factors, error, converged, _norm=norm)
 
 
 def _fitting_rows(factor: Array, size: int) -> Array:
@@ -134,4 +134,4 @@ def _start_of_fixed(init: Any, reference: Array, rank: int, order: int, free: in
         raise ValueError(f"init must have {order} factors with {rank} columns; got shapes {shapes}")
     if weights is not None:
         arrays[free] = arrays[free] * to_host(as_number_array(weights, "init"))
-    return [like(array, reference) for array in arrays]
+    return [asarray_like(array, reference) for array in arrays]

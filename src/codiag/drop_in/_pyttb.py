@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from codiag import factorize
+from codiag.io import to_pyttb
 from codiag.losses import Bernoulli, Gaussian, Loss, NegativeBinomial, Poisson
 from codiag.result import Factorization
 
@@ -106,14 +107,14 @@ def gcp_opt(
         raise ValueError(
             f"objective must be one of {', '.join(OBJECTIVES)}, or an object of codiag.losses; got {objective!r}"
         )
-    observed = None if mask is None else np.asarray(getattr(mask, "data", mask)) != 0
-    return _outputs(_fitted("data", data, rank, loss=loss, observed=observed))
+    mask = None if mask is None else np.asarray(getattr(mask, "data", mask)) != 0
+    return _outputs(_fitted("data", data, rank, loss=loss, mask=mask))
 
 
 def _fitted(name: str, data: Any, rank: int, **options: Any) -> Factorization:
     """Return the fit of data; errors have this name for what is a tensor elsewhere."""
     try:
-        return factorize(_plain(data), rank, seed=0, **options)
+        return factorize(_plain(data), rank, rng=0, **options)
     except (TypeError, ValueError) as error:
         raise type(error)(re.sub(r"^tensor\b", name, str(error))) from error
 
@@ -126,8 +127,8 @@ def _plain(data: Any) -> Any:
 
 def _outputs(fit: Factorization) -> tuple[Any, Any, dict[str, Any]]:
     try:
-        components = fit.to_pyttb()
+        components = to_pyttb(fit)
     except ImportError:
         components = fit
-    n_steps = sum(stage.sweeps for stage in fit.stages)
-    return components, components, {"fit": fit, "obj": fit.deviance / 2, "nTotalIters": n_steps}
+    n_steps = sum(stage.n_iter for stage in fit.history)
+    return components, components, {"fit": fit, "obj": fit.deviance.total / 2, "nTotalIters": n_steps}

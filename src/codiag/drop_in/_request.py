@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,19 +9,19 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._arrays import Array, like, to_host
+from codiag._arrays import Array, asarray_like, to_host
 from codiag._checks import as_number_array
 from codiag.constraints import Constraint, Fixed, NonNegative, Ridge
 from codiag.drop_in._alternating import (
-    complaint_about_sweeps,
     like_start,
     sweep_from,
+    warning_about_iterations,
     with_fixed_modes,
 )
 from codiag.drop_in._start import start_of
 from codiag.methods import NLS, Auto, Method
 from codiag.problem import Problem
-from codiag.result import Factorization, complaint_about, solve
+from codiag.result import Factorization, solve, warning_message
 from codiag.tensors import as_tensor, khatri_rao
 
 
@@ -39,7 +38,7 @@ class Request:
     rank: int
     init: Any
     fixed: list[int]
-    seed: Any
+    rng: Any
     n_iter_max: int
     tol: float | None
     nonnegative: frozenset[int] = frozenset()
@@ -65,7 +64,7 @@ class Request:
         if self.plain and not fixed:
             return Problem(self.tensor, self.rank, symmetric=symmetric)
         constraints = [self._constraint(mode, fixed or {}) for mode in range(self.order)]
-        return Problem(self.tensor, self.rank, constraints=constraints, observed=self.mask, symmetric=False)
+        return Problem(self.tensor, self.rank, constraints=constraints, mask=self.mask, symmetric=False)
 
     def _constraint(self, mode: int, fixed: dict[int, Array]) -> Constraint | None:
         if mode in fixed:
@@ -83,25 +82,25 @@ def answer(request: Request, *, normalize: bool) -> tuple[Any, list[float], str 
     """Fit components; return them in TensorLy's form, the relative errors after every step, and a warning, if any."""
     errors: list[float] = []
 
-    def monitor(components: Any, error: float) -> bool:
+    def callback(components: Any, error: float) -> bool:
         errors.append(error)
         if request.is_verbose:
             print(f"iteration {len(errors)}, relative error: {error}")  # noqa: T201
         if request.callback is not None:
-            fit = Factorization(components.weights, tuple(components.factors), error, math.nan, False)
+            fit = Factorization(components.weights, tuple(components.factors), error, False)
             if request.callback(request.finished(fit), error) is True:
                 return True
         # Shares ask for hundreds of components, far more than the data determines: one round of steps is enough.
         return request.is_share and len(errors) >= request.n_iter_max
 
-    options = {"tol": request.tol or 1e-16, "max_sweeps": request.n_iter_max, "monitor": monitor}
-    fit, complaint = _fitted(request, options) if request.n_iter_max else (_unfitted(request), None)
+    options = {"tol": request.tol or 1e-16, "max_iter": request.n_iter_max, "callback": callback}
+    fit, message = _fitted(request, options) if request.n_iter_max else (_unfitted(request), None)
     errors.append(fit.relative_error)
     if request.is_verbose and request.n_iter_max:
         ending = "converged" if fit.converged else "did not converge"
         print(f"{ending} after {len(errors) - 1} iterations, relative error: {fit.relative_error}")  # noqa: T201
     unit = with_unit_columns(fit) if normalize else with_unit_weights(fit, balanced=request.ridge > 0)
-    return request.finished(unit), errors, complaint
+    return request.finished(unit), errors, message
 
 
 def _unfitted(request: Request) -> Factorization:
@@ -109,12 +108,12 @@ def _unfitted(request: Request) -> Factorization:
     if request.order == 2:
         return _of_matrix(request.tensor, request.rank, request.fixed)
     problem = request.problem(symmetric=False)
-    return start_of(problem, request.init, request.seed, request.mask, request.svd_mask_repeats)
+    return start_of(problem, request.init, request.rng, request.mask, request.svd_mask_repeats)
 
 
 def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, str | None]:
     """Fit components by the method for this kind of call; return also a warning, if any."""
-    init, max_sweeps = request.init, request.n_iter_max
+    init, max_iter = request.init, request.n_iter_max
     if request.order == 2 and not request.plain:
         raise ValueError(
             "tensor must be of order three or more for mask, l2_reg and non-negative factors; got a matrix"
@@ -123,22 +122,22 @@ def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, s
         return _of_matrix(request.tensor, request.rank, request.fixed), None
     if request.fixed:
         fit = with_fixed_modes(request.problem, init, request.fixed, options)
-        return fit, complaint_about_sweeps(fit, max_sweeps)
+        return fit, warning_about_iterations(fit, max_iter)
     if init is None:
         raise TypeError("init must be 'svd', 'random', a CPTensor or a pair (weights, factors); got None")
     if isinstance(init, str):
         problem = request.problem()
         method = _method(init, options, has_missing=problem.entries is not None)
-        fit = solve(problem, method, request.seed)
-        return fit, complaint_about(fit, method)
+        fit = solve(problem, method, request.rng)
+        return fit, warning_message(fit, method)
     problem = request.problem(symmetric=False)  # the modes of a given start may differ
-    swept, stopped = sweep_from(problem, init, options["monitor"])
+    swept, stopped = sweep_from(problem, init, options["callback"])
     signed = not request.nonnegative
-    if max_sweeps == 1 or stopped:
-        return like_start(swept, init, signed=signed), complaint_about_sweeps(swept, 1)
-    method = NLS(init=swept, max_replacements=0, **(options | {"max_sweeps": max_sweeps - 1}))
-    fit = solve(problem, method, request.seed)
-    return like_start(fit, init, signed=signed), complaint_about(fit, method)
+    if max_iter == 1 or stopped:
+        return like_start(swept, init, signed=signed), warning_about_iterations(swept, 1)
+    method = NLS(init=swept, max_replacements=0, **(options | {"max_iter": max_iter - 1}))
+    fit = solve(problem, method, request.rng)
+    return like_start(fit, init, signed=signed), warning_message(fit, method)
 
 
 def _method(init: str, options: dict[str, Any], *, has_missing: bool) -> Method:
@@ -163,7 +162,7 @@ def _of_matrix(matrix: Any, rank: int, fixed: list[int]) -> Factorization:
     norm = float(xp.linalg.vector_norm(sizes))
     error = float(xp.linalg.vector_norm(sizes[rank:])) / norm if norm > 0 else 0.0
     factors = (left[:, :rank], xp.matrix_transpose(right)[:, :rank])
-    return Factorization(sizes[:rank], factors, error, norm, True)
+    return Factorization(sizes[:rank], factors, error, True, _norm=norm)
 
 
 def with_unit_weights(fit: Factorization, *, balanced: bool = False) -> Factorization:
@@ -178,7 +177,7 @@ def with_unit_weights(fit: Factorization, *, balanced: bool = False) -> Factoriz
         factors[0] = xp.where(fit.weights < 0, -factors[0], factors[0])
     else:
         factors[0] = factors[0] * fit.weights
-    return replace(fit, weights=fit.weights * 0 + 1, factors=tuple(factors), symmetric=None)
+    return replace(fit, weights=fit.weights * 0 + 1, factors=tuple(factors))
 
 
 def with_unit_columns(fit: Factorization) -> Factorization:
@@ -189,7 +188,7 @@ def with_unit_columns(fit: Factorization) -> Factorization:
         length = xp.linalg.vector_norm(factor, axis=0)
         weights = weights * length
         factors.append(factor / xp.where(length > 0, length, xp.ones_like(length)))
-    return replace(fit, weights=weights, factors=tuple(factors), symmetric=None)
+    return replace(fit, weights=weights, factors=tuple(factors))
 
 
 def with_sparse(fit: Factorization, tensor: Any, count: int, mask: np.ndarray | None) -> tuple[Any, Array]:
@@ -205,7 +204,7 @@ def with_sparse(fit: Factorization, tensor: Any, count: int, mask: np.ndarray | 
     sparse = np.zeros(residuals.size, dtype=residuals.dtype)
     largest = np.argpartition(-np.abs(residuals), count - 1, axis=None)[:count]
     sparse[largest] = residuals.ravel()[largest]
-    return as_cp(fit), like(sparse.reshape(residuals.shape), last)
+    return as_cp(fit), asarray_like(sparse.reshape(residuals.shape), last)
 
 
 def as_cp(fit: Factorization) -> Any:

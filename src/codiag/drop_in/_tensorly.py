@@ -11,7 +11,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 
 from codiag._arrays import to_host
-from codiag._checks import ConvergenceWarning, as_number, check_seed
+from codiag._checks import ConvergenceWarning, as_number, check_rng
 from codiag.drop_in._request import Request, answer
 
 
@@ -299,22 +299,22 @@ def non_negative_parafac_hals(
 
 
 def _request(
-    tensor: Any, rank: Any, init: Any, fixed: list[int], seed: Any, n_iter_max: int, tol: Any, mask: Any, **options: Any
+    tensor: Any, rank: Any, init: Any, fixed: list[int], rng: Any, n_iter_max: int, tol: Any, mask: Any, **options: Any
 ) -> Request:
     as_number("n_iter_max", n_iter_max, integer=True, zero=True)
-    check_seed("random_state", seed)
+    check_rng("random_state", rng)
     shape = _shape_of(tensor)
     return Request(
-        tensor, _as_rank(rank, shape), init, fixed, seed, n_iter_max, tol, mask=_as_mask(mask, shape),
+        tensor, _as_rank(rank, shape), init, fixed, rng, n_iter_max, tol, mask=_as_mask(mask, shape),
         is_share=isinstance(rank, str | float | np.floating), **options,
     )  # fmt: skip
 
 
 def _answered(request: Request, normalize: bool, return_errors: bool) -> Any:
     """Return the result of a call, with a warning if the fit did not converge."""
-    result, errors, complaint = answer(request, normalize=normalize)
-    if complaint is not None:
-        warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
+    result, errors, message = answer(request, normalize=normalize)
+    if message is not None:
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)
     return (result, errors) if return_errors else result
 
 

@@ -2,10 +2,10 @@
 
 ======================= ===========================================================================
 `Constraint`            What is known about the factor of a mode.
-`Loss`                  How entries scatter around a sum of components.
+`Loss`                  The noise distribution of entries.
 `Diagonalizer`          A joint diagonalizer of matrices; it returns an `Iterate`.
 `Start`                 A generator of starts for the search of `codiag.methods.Auto`.
-`Method`                A way to solve a `codiag.Problem`; it returns an `Estimate` with its `Stage` objects.
+`Method`                A way to solve a `codiag.Problem`; it returns an `Estimate` with its `LogEntry` objects.
 `MomentModel`           A latent-variable model: from data to `Moments`, from components to parameters (`Components`,
                         with `Diagnostics`).
 `LeastSquares`          The objective: values, derivatives, solutions mode by mode, constraints.
@@ -33,11 +33,11 @@ Examples
 from codiag._checks import public_names
 from codiag.constraints import Constraint
 from codiag.diagonalize import Diagonalizer, Iterate
-from codiag.least_squares import LeastSquares, Limits, Outcome, best_rank_one, minimize
+from codiag.least_squares import LeastSquares, Limits, OptimizeResult, best_rank_one, minimize
 from codiag.losses import Loss
 from codiag.methods import Method
 from codiag.models.base import Components, Diagnostics, MomentModel, Moments
-from codiag.problem import Estimate, Stage
+from codiag.problem import Estimate, LogEntry
 from codiag.starts import Start
 
 __all__ = [
@@ -49,11 +49,11 @@ __all__ = [
     "Iterate",
     "LeastSquares",
     "Limits",
+    "LogEntry",
     "Loss",
     "Method",
     "MomentModel",
     "Moments",
-    "Stage",
     "Start",
     "best_rank_one",
     "minimize",

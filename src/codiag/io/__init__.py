@@ -9,6 +9,8 @@ xarray, graphs by networkx. All of these are taken as they are.
 `read_tns`           A sparse tensor in FROSTT's format.
 `set_aside_invalid`  Votes without refusals and other labels that hardly occur.
 `preference_votes`   Choices between two answers as votes, and how much the side matters to a judge.
+`to_tensorly`        A fit as a CPTensor of TensorLy.
+`to_pyttb`           A fit as a ktensor of pyttb.
 ==================== ====================================================================================
 
 Examples
@@ -22,10 +24,11 @@ Examples
 
 from codiag._checks import public_names
 from codiag.io._arrays import READERS, read_array, read_tns
+from codiag.io._exports import to_pyttb, to_tensorly
 from codiag.labels import Labelled, Labels, labelled_tensor
 from codiag.models.crowd import set_aside_invalid
 from codiag.models.jury import Preferences, preference_votes
 
-__all__ = ["Labels", "labelled_tensor", "preference_votes", "read_tns", "set_aside_invalid"]
+__all__ = ["Labels", "labelled_tensor", "preference_votes", "read_tns", "set_aside_invalid", "to_pyttb", "to_tensorly"]
 
 __dir__ = public_names(__all__)

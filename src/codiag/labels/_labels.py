@@ -1,10 +1,10 @@
 """Names of modes and labels of their indices, and arrays of names: results carry them, algorithms do not see them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -23,11 +23,14 @@ class Labels:
         Numbers, dates or text; None for a mode without labels, whose indices are numbers from 0.
     attributes : tuple of dict
         What else is known of the labels of each mode: the attributes of a coordinate of xarray, such as ``units``.
+    ordered : tuple of str
+        Names of modes whose labels are text in an order, such as weekdays: neighbours may have correlated noise, and
+        their profiles are drawn as lines. Numbers and dates always are in order.
 
     See Also
     --------
     labelled_tensor : Reads them from a table.
-    codiag.Factorization.to_frames : The factors with their labels.
+    codiag.Factorization.to_table : The factors with their labels.
 
     Examples
     --------
@@ -40,6 +43,7 @@ class Labels:
     names: tuple[str, ...]
     values: tuple[np.ndarray | None, ...]
     attributes: tuple[Mapping[str, Any], ...] = ()
+    ordered: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(str(name) for name in self.names))
@@ -56,6 +60,53 @@ class Labels:
             )
         known = tuple(dict(each) for each in self.attributes) or tuple({} for _ in self.names)
         object.__setattr__(self, "attributes", known)
+        if set(self.ordered) - set(self.names):
+            raise ValueError(f"ordered must be names of modes, of {self.names}; got {self.ordered}")
+
+    @property
+    def are_ordered(self) -> tuple[bool, ...]:
+        """Whether the indices of each mode are in an order.
+
+        Examples
+        --------
+        >>> from codiag.io import Labels
+        >>> Labels(("patient", "time", "day"), (["a", "b"], [0.0, 0.5], ["Mon", "Tue"]), ordered=("day",)).are_ordered
+        (False, True, True)
+        """
+        pairs = zip(self.names, self.values, strict=True)
+        return tuple(name in self.ordered or own is None or own.dtype.kind in "biufmM" for name, own in pairs)
+
+    @classmethod
+    def of(cls, raw: Any) -> Self:
+        """Read what users give for labels: names of modes, or labels of their indices by name.
+
+        Parameters
+        ----------
+        raw : Labels, sequence of str, or dict of str to labels or None
+            Labels are returned as they are.
+
+        Returns
+        -------
+        Labels
+            With the modes in the order of the sequence or the dict.
+
+        Examples
+        --------
+        >>> from codiag.io import Labels
+        >>> Labels.of(["sample", "time"]).values
+        (None, None)
+        >>> Labels.of({"sample": ["a", "b"], "time": None}).names
+        ('sample', 'time')
+        """
+        if isinstance(raw, cls):
+            return raw
+        if isinstance(raw, Mapping):
+            return cls(tuple(raw), tuple(raw.values()))
+        if isinstance(raw, Sequence) and not isinstance(raw, str) and all(isinstance(name, str) for name in raw):
+            return cls(tuple(raw), (None,) * len(raw))
+        raise TypeError(
+            f"labels must be names of the modes, or a dict of names to labels of the indices; got {type(raw).__name__}"
+        )
 
     @classmethod
     def counted(cls, order: int) -> Self:
@@ -156,6 +207,10 @@ class Labels:
         return None
 
 
+LabelsLike: TypeAlias = Labels | Sequence[str] | Mapping[str, Any] | None
+"""Labels as users give them: names of the modes, or a dict from names to labels of the indices."""
+
+
 class Labelled(NamedTuple):
     """A tensor and the labels of its modes; `codiag.factorize` takes it as it is.
 
@@ -177,7 +232,7 @@ class Labelled(NamedTuple):
     >>> import codiag
     >>> from codiag.io import Labelled, Labels
     >>> labels = Labels(("sample", "dose", "time"), (["a", "b", "c"], None, None))
-    >>> codiag.factorize(Labelled(np.ones((3, 4, 5)), labels), 1, seed=0).labels.names
+    >>> codiag.factorize(Labelled(np.ones((3, 4, 5)), labels), 1, rng=0).problem.labels.names
     ('sample', 'dose', 'time')
     """
 

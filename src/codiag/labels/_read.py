@@ -56,8 +56,8 @@ def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent:
     >>> tensor, labels = labelled_tensor(table.iloc[:-1])
     >>> tensor.shape, labels.names, labels.values[1].tolist()
     ((2, 2, 2), ('person', 'dish', 'day'), ['rice', 'fish soup'])
-    >>> fit = codiag.factorize(table, 1, seed=0)
-    >>> fit.to_frames()["dish"][0].round(2).to_dict()
+    >>> fit = codiag.factorize(table, 1, rng=0)
+    >>> fit.to_xarray()["factor_dish"].to_pandas()[0].round(2).to_dict()
     {'rice': 0.45, 'fish soup': 0.89}
     """
     frame = _as_long(table) if modes is None else _as_frame(table)
@@ -103,7 +103,7 @@ def read_like(raw: Any, fitted: Labels | None, mode: int | None = None) -> Label
         if name is not None:
             raise ValueError(
                 "new data must have the labels of the fit, in their order, in all modes but that of the samples; those "
-                f"of {name!r} differ. Reindex by fit.labels"
+                f"of {name!r} differ. Reindex by fit.problem.labels"
             )
     return given
 

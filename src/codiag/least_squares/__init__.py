@@ -2,7 +2,7 @@
 
 ======================= ======================================================================
 `LeastSquares`          The objective: values, derivatives, solutions mode by mode, constraints.
-`minimize`              From a start to a minimum, within `Limits`; returns an `Outcome`.
+`minimize`              From a start to a minimum, within `Limits`; returns an `OptimizeResult`.
 `best_rank_one`         The best single component, a start for more.
 ======================= ======================================================================
 
@@ -10,6 +10,20 @@ A method of your own may use them: `codiag.extending` shows them.
 """
 
 from codiag.least_squares._alternating import alternate
+from codiag.least_squares._batch import Batch
+from codiag.least_squares._budget import (
+    INTERRUPTED,
+    LEAST_SECONDS,
+    Budget,
+    Log,
+    flops_seconds,
+    interrupts_end_searches,
+    largest_product,
+    logger,
+    step_seconds,
+    sweep_seconds,
+    terms_seconds,
+)
 from codiag.least_squares._components import (
     hadamard_gram,
     merged_modes,
@@ -18,15 +32,14 @@ from codiag.least_squares._components import (
     unit_components,
     with_best_weights,
 )
-from codiag.least_squares._curvature import Curvature, CurvatureLike, Scaled, curvature_of
 from codiag.least_squares._gauss_newton import (
     Damping,
+    DenseSteps,
     Limits,
-    Outcome,
-    QuickSteps,
+    OptimizeResult,
     State,
     Steps,
-    are_cancelling,
+    are_degenerate,
     evaluated,
     is_exact,
     negligible_gain,
@@ -34,7 +47,6 @@ from codiag.least_squares._gauss_newton import (
     steps_for,
 )
 from codiag.least_squares._generalized import GeneralizedObjective, objective_of
-from codiag.least_squares._layout import Layout
 from codiag.least_squares._least_squares import LeastSquares
 from codiag.least_squares._linear_solve import (
     DIRECT_UNKNOWNS,
@@ -55,13 +67,16 @@ from codiag.least_squares._noise import (
     noise_excess,
 )
 from codiag.least_squares._objective import Objective
+from codiag.least_squares._operators import CurvatureOperator, GaussNewtonOperator
 from codiag.least_squares._orthogonal import polar, rotate
-from codiag.least_squares._powers import Powers, powers_of
+from codiag.least_squares._parametrization import Parametrization
 from codiag.least_squares._rank_one import N_TERMS, best_rank_one, distinct_terms, split_columns
+from codiag.least_squares._strongest_terms import strongest_terms
+from codiag.least_squares._symmetric_basis import SymmetricBasis, symmetric_basis
 from codiag.least_squares._tolerances import (
     BRIEF_STEP,
     BRIEF_SWEEPS,
-    CANCELLING,
+    DEGENERATE_RATIO,
     FIRST_DAMPING,
     MAX_SWEEPS,
     MOST_PRODUCTS,

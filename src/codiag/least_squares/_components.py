@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag._arrays import Array, adjoint, array_namespace, conjugate, like, normal_draws, signs_of
+from codiag._arrays import Array, adjoint, array_namespace, asarray_like, conjugate, normal_draws, signs_of
 from codiag.tensors import FactoredTensor, Tensor
 
 
@@ -130,5 +130,5 @@ def random_components(tensor: Tensor, rank: int, rng: np.random.Generator) -> Fa
     """Return random unit factors, with the weights that fit best."""
     shapes = tensor.shape[:1] if tensor.symmetric else tensor.shape
     drawn = [normal_draws(rng, (size, rank), tensor.reference) for size in shapes]
-    factors = [like(columns / np.linalg.norm(columns, axis=0), tensor.reference) for columns in drawn]
+    factors = [asarray_like(columns / np.linalg.norm(columns, axis=0), tensor.reference) for columns in drawn]
     return with_best_weights(tensor, factors * (tensor.order if tensor.symmetric else 1))

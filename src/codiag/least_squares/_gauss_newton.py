@@ -9,12 +9,14 @@ from array_api_compat import is_numpy_array
 
 from codiag._arrays import Array, Extrapolation, array_namespace, as_real_numbers, to_host
 from codiag._progress import tell
+from codiag.least_squares._budget import Budget, step_seconds
 from codiag.least_squares._components import unit_components
+from codiag.least_squares._dense_distance import DenseDistance
 from codiag.least_squares._linear_solve import damped_step
 from codiag.least_squares._objective import Objective
-from codiag.least_squares._small_numpy import HostSteps
+from codiag.least_squares._operators import CurvatureOperator
 from codiag.least_squares._tolerances import (
-    CANCELLING,
+    DEGENERATE_RATIO,
     FIRST_DAMPING,
     INSIGNIFICANT,
     MAX_SWEEPS,
@@ -26,7 +28,7 @@ from codiag.least_squares._tolerances import (
     TINY,
     TOLERANCE,
 )
-from codiag.problem import Budget, Problem, step_seconds
+from codiag.problem import Problem
 from codiag.tensors import FactoredTensor, is_large
 
 
@@ -38,7 +40,7 @@ class State(NamedTuple):
     gradient: Array
 
 
-class Outcome(NamedTuple):
+class OptimizeResult(NamedTuple):
     """The end of a minimization.
 
     Attributes
@@ -47,12 +49,12 @@ class Outcome(NamedTuple):
         The last iterate.
     objective : float
         Its objective.
-    n_sweeps : int
+    n_iter : int
         Number of steps.
     converged : bool
         Whether it is a minimum, to the tolerance.
     runs_off : bool
-        Whether components grow without bound and cancel each other.
+        Whether components diverge.
     distance : float
         Estimate of the distance from the minimum, relative to the components, from the last two steps.
 
@@ -63,21 +65,21 @@ class Outcome(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.extending import Outcome
+    >>> from codiag.extending import OptimizeResult
     >>> from codiag.tensors import FactoredTensor
-    >>> Outcome(FactoredTensor(np.ones(2), [np.eye(4, 2)] * 3), 0.0, 5, True).runs_off
+    >>> OptimizeResult(FactoredTensor(np.ones(2), [np.eye(4, 2)] * 3), 0.0, 5, True).runs_off
     False
     """
 
     components: FactoredTensor
     objective: float
-    n_sweeps: int
+    n_iter: int
     converged: bool
     runs_off: bool = False
     distance: float = math.inf
 
 
-class Watcher(Protocol):
+class IterationCallback(Protocol):
     """Called with components and their objective after every step; returns True to end the fit, and remembers it."""
 
     stopped: bool
@@ -91,7 +93,7 @@ class Limits:
 
     Parameters
     ----------
-    max_sweeps : int
+    max_iter : int
         Number of steps, at most.
     tol : float
         Stop when a step is smaller than this, relative to the components.
@@ -101,8 +103,8 @@ class Limits:
         Whether to skip the test for a minimum at the end; such an end does not count as converged.
     max_products : int
         Products with the Gauss-Newton matrix in one step, at most.
-    watch : callable, optional
-        Called as ``watch(components, objective)`` after every step; True ends the fit.
+    callback : callable, optional
+        Called as ``callback(components, objective)`` after every step; True ends the fit.
     budget : Budget, optional
         Counts the steps, and ends the fit when it is over.
 
@@ -113,21 +115,21 @@ class Limits:
     Examples
     --------
     >>> from codiag.extending import Limits
-    >>> Limits(tol=1e-6).max_sweeps
+    >>> Limits(tol=1e-6).max_iter
     300
     """
 
-    max_sweeps: int = MAX_SWEEPS
+    max_iter: int = MAX_SWEEPS
     tol: float = TOLERANCE
     gain: float = TOLERANCE
     rough: bool = False
     max_products: int = MOST_PRODUCTS
-    watch: Watcher | None = None
+    callback: IterationCallback | None = None
     budget: Budget | None = None
 
     @property
     def is_stopped(self) -> bool:
-        """Whether a monitor or the clock has ended the fit.
+        """Whether a callback or the clock has ended the fit.
 
         Examples
         --------
@@ -136,7 +138,7 @@ class Limits:
         False
         """
         is_late = self.budget is not None and self.budget.is_late
-        return is_late or (self.watch is not None and self.watch.stopped)
+        return is_late or (self.callback is not None and self.callback.stopped)
 
 
 class Steps:
@@ -144,6 +146,7 @@ class Steps:
 
     def __init__(self, objective: Objective, budget: Budget | None = None) -> None:
         self.objective, self._far, self._budget = objective, False, budget
+        self._curvature: CurvatureOperator | None = None
 
     @property
     def is_late(self) -> bool:
@@ -160,39 +163,36 @@ class Steps:
     def step(self, state: State, damping: float, max_products: int = MOST_PRODUCTS) -> tuple[Array, float]:
         """Return the damped step of the unknowns that are free, and the decrease that it promises."""
         objective = self.objective
-        curvature = objective.restricted(objective.step_curvature(state.point), state.gradient)
+        if self._curvature is None or self._curvature.point is not state.point:
+            self._curvature = objective.step_curvature(state.point, state.gradient)
         accuracy, scale = objective.curvature_error, objective.squared_norm
-        return damped_step(curvature, state.gradient, damping, scale, max_products, accuracy, self._budget)
+        return damped_step(self._curvature, state.gradient, damping, scale, max_products, accuracy, self._budget)
 
 
-class QuickSteps(Steps):
-    """The same for a NumPy array most of which is observed, with constraints that leave each unknown free or not."""
+class DenseSteps(Steps):
+    """The same for a NumPy array most of which is observed, whose gradient takes few calls of Python."""
 
-    def __init__(self, objective: Objective, entries: np.ndarray, weights: np.ndarray | None) -> None:
-        super().__init__(objective)
-        ridge, share = objective.uniform_ridge or 0.0, objective.expected_share or 1.0
-        self._host = HostSteps(entries, objective.layout, ridge, weights, share)
+    def __init__(
+        self, objective: Objective, budget: Budget | None, entries: np.ndarray, weights: np.ndarray | None
+    ) -> None:
+        super().__init__(objective, budget)
+        self._dense = DenseDistance(entries, objective.parametrization, objective.uniform_ridge or 0.0, weights)
 
     def evaluated(self, point: Array) -> State:
-        return State(point, *self._host.value_and_gradient(point))
-
-    def step(self, state: State, damping: float, max_products: int = MOST_PRODUCTS) -> tuple[Array, float]:
-        objective = self.objective
-        free = None if objective.is_free else to_host(objective.free(state.point, state.gradient)) > 0
-        return self._host.step(state.point, state.gradient, damping, max_products, free)
+        return State(point, *self._dense.value_and_gradient(point))
 
 
 def steps_for(objective: Objective, budget: Budget | None = None) -> Steps:
-    """Return the steps for an objective: the quick ones if they apply; the others end early if a budget is late."""
-    tensor, layout = objective.tensor, objective.layout
-    is_plain = objective.uniform_ridge is not None and not objective.is_curved and not layout.shared
-    if not objective.is_quadratic or not is_plain or (tensor.symmetric and layout.signs is None):
+    """Return the steps for an objective, which end early if a budget is late."""
+    tensor, parametrization = objective.tensor, objective.parametrization
+    is_plain = objective.uniform_ridge is not None and not objective.is_manifold and not parametrization.shared
+    if not objective.is_quadratic or not is_plain or (tensor.symmetric and parametrization.signs is None):
         return Steps(objective, budget)
     if objective.entries is None:
         entries = None if is_large(tensor.shape) else tensor.host_array()
-        return Steps(objective, budget) if entries is None else QuickSteps(objective, entries, None)
+        return Steps(objective, budget) if entries is None else DenseSteps(objective, budget, entries, None)
     arrays = None if objective.expected_share is None else objective.entries.host_arrays()
-    return Steps(objective, budget) if arrays is None else QuickSteps(objective, *arrays)
+    return Steps(objective, budget) if arrays is None else DenseSteps(objective, budget, *arrays)
 
 
 class Damping:
@@ -238,17 +238,17 @@ class Progress:
         self.is_creeping = self.is_slow and rate > ROUGHEST
 
 
-def descend(objective: Objective, start: FactoredTensor, limits: Limits) -> Outcome:
+def descend(objective: Objective, start: FactoredTensor, limits: Limits) -> OptimizeResult:
     """Take damped Gauss-Newton steps from a start that satisfies the constraints."""
-    problem, layout, steps = objective.problem, objective.layout, steps_for(objective, limits.budget)
-    state = steps.evaluated(objective.projected(layout.pack(start, balanced=not problem.constraints)))
+    problem, parametrization, steps = objective.problem, objective.parametrization, steps_for(objective, limits.budget)
+    state = steps.evaluated(objective.projected(parametrization.vectorize(start, balanced=not problem.constraints)))
     floor = ROUNDING**2 * objective.squared_norm
     damping, progress = Damping(), Progress(limits.gain * objective.noise_variance)
     path = Extrapolation(state.point)
-    n_sweeps, n_refused, price, share = 0, 0, step_seconds(problem), 1.0
+    n_iter, n_refused, price, share = 0, 0, step_seconds(problem), 1.0
     arrived = state.objective <= floor
-    while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
-        if limits.budget is not None and limits.budget.spend(price) and n_sweeps > 0:
+    while n_iter < limits.max_iter and not arrived and not damping.exhausted:
+        if limits.budget is not None and limits.budget.spend(price) and n_iter > 0:
             break
         move, promised = steps.step(state, damping.value, limits.max_products)
         path.add(state.point, move)
@@ -259,26 +259,30 @@ def descend(objective: Objective, start: FactoredTensor, limits: Limits) -> Outc
         if not gained >= -ROUNDING * state.objective:  # also if it is not a number
             damping.refuse()
             n_refused += 1
-            if size < limits.tol or n_refused > 2 * limits.max_sweeps:
+            if size < limits.tol or n_refused > 2 * limits.max_iter:
                 break
             continue
-        n_sweeps += 1
-        tell("step %d", n_sweeps)
+        n_iter += 1
+        tell("step %d", n_iter)
         is_undamped = damping.value <= FIRST_DAMPING
         ratio = gained / promised if promised > 0 else 1.0
         damping.accept(ratio)
         share = 1.0 if objective.is_quadratic else min(ratio, 1.0)  # curvature of a loss may promise far too much
         progress.add(gained, end.objective, size)
         state = end
-        if limits.watch is not None and limits.watch(layout.components(state.point), state.objective):
-            return Outcome(layout.components(state.point), state.objective, n_sweeps, False)
+        if limits.callback is not None and limits.callback(parametrization.components(state.point), state.objective):
+            return OptimizeResult(parametrization.components(state.point), state.objective, n_iter, False)
         arrived = state.objective <= floor or (size < limits.tol and is_undamped)
         if size < limits.tol or progress.is_idle:
             break
         if progress.is_slow and _runs_off(objective, state.point):
-            return Outcome(layout.components(state.point), state.objective, n_sweeps, False, runs_off=True)
+            return OptimizeResult(
+                parametrization.components(state.point), state.objective, n_iter, False, runs_off=True
+            )
     converged = arrived or (not limits.rough and _is_minimum(objective, steps, state))
-    return Outcome(layout.components(state.point), state.objective, n_sweeps, converged, distance=progress.distance)
+    return OptimizeResult(
+        parametrization.components(state.point), state.objective, n_iter, converged, distance=progress.distance
+    )
 
 
 def _extrapolated(steps: Steps, state: State, path: Extrapolation, promised: float) -> State | None:
@@ -297,11 +301,11 @@ def _runs_off(objective: Objective, point: Array) -> bool:
     return (
         objective.is_free
         and not objective.has_ridges
-        and are_cancelling(objective.problem, objective.layout.components(point))
+        and are_degenerate(objective.problem, objective.parametrization.components(point))
     )
 
 
-def are_cancelling(problem: Problem, components: FactoredTensor, times: float = CANCELLING) -> bool:
+def are_degenerate(problem: Problem, components: FactoredTensor, times: float = DEGENERATE_RATIO) -> bool:
     """Return whether a component is so many times larger than the tensor that others must take most of it back."""
     largest = float(np.max(np.abs(to_host(unit_components(components).weights))))
     return largest**2 * problem.data.mean_share > times**2 * problem.data.squared_norm

@@ -10,11 +10,11 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 
-from codiag._arrays import Array, array_namespace, double, to_host
+from codiag._arrays import Array, array_namespace, to_double, to_host
 from codiag.least_squares._components import product_without
-from codiag.least_squares._curvature import CurvatureLike, ObservedCurvature
 from codiag.least_squares._least_squares import LeastSquares
 from codiag.least_squares._objective import Objective, Terms, with_equal_scaling
+from codiag.least_squares._operators import CurvatureOperator, WeightedGaussNewtonOperator
 from codiag.least_squares._rank_one import N_TERMS, distinct_terms
 from codiag.least_squares._tolerances import NEGLIGIBLE, TINY
 from codiag.losses import Loss
@@ -35,22 +35,22 @@ class GeneralizedObjective(Objective):
         super().__init__(problem, start)
         assert problem.loss is not None
         self.loss: Loss = problem.loss
-        self.cells = problem.cells
-        self._slope = (self.loss.slope_at_zero or 0.0) if self.cells.has_zeros else 0.0
+        self.listed = problem.listed_entries
+        self._slope = (self.loss.zero_gradient or 0.0) if self.listed.has_zeros else 0.0
         self.steps_name = "multiplicative steps" if self.is_multiplicative else "Fisher scoring"
 
     @property
     def noise_variance(self) -> float:
         """Unit of the loss per unit objective: one where the loss states variances, relative to that of the mean."""
-        if self.loss.states_variance and self.null_value > 0:
+        if self.loss.fixed_dispersion and self.null_value > 0:
             return 1 / self.null_value
         return LeastSquares(self.problem).noise_variance
 
     @property
     def is_multiplicative(self) -> bool:
         """Whether multiplicative steps apply: zeros are not listed, and each mode has its non-negative factor."""
-        is_apart = self.layout.signs is None and not self.layout.shared
-        return self.cells.has_zeros and is_apart and not self.all_fixed and not self.has_ridges
+        is_apart = self.parametrization.signs is None and not self.parametrization.shared
+        return self.listed.has_zeros and is_apart and not self.all_fixed and not self.has_ridges
 
     @cached_property
     def squared_norm(self) -> float:
@@ -60,27 +60,27 @@ class GeneralizedObjective(Objective):
     @cached_property
     def null_model(self) -> float:
         """The sum of components that has the mean of the entries everywhere; NaN if all entries are equal."""
-        n_listed = self.cells.total(0 * self.cells.values + 1)
-        mean = self.cells.total(self.cells.values) / (self.cells.size if self.cells.has_zeros else n_listed)
-        return self.loss.model_of(mean) if self.cells.total((self.cells.values - mean) ** 2) > 0 else math.nan
+        n_listed = self.listed.total(0 * self.listed.values + 1)
+        mean = self.listed.total(self.listed.values) / (self.listed.size if self.listed.has_zeros else n_listed)
+        return self.loss.inverse_mean(mean) if self.listed.total((self.listed.values - mean) ** 2) > 0 else math.nan
 
     @cached_property
     def null_value(self) -> float:
         """Half the deviance of a model that has the mean of the entries everywhere; 0 if all entries are equal."""
         if math.isnan(self.null_model):
             return 0.0
-        values = self.cells.values
-        rest = self._slope * self.null_model * (self.cells.size - self.cells.total(0 * values + 1))
-        return self.cells.total(self.loss.value(values, 0 * values + self.null_model)) + rest
+        values = self.listed.values
+        rest = self._slope * self.null_model * (self.listed.size - self.listed.total(0 * values + 1))
+        return self.listed.total(self.loss.value(values, 0 * values + self.null_model)) + rest
 
     def model(self, components: FactoredTensor) -> Array:
         """Return the sum of components at the listed entries."""
-        return self.cells.model(_scaled_factors(components))
+        return self.listed.model(_scaled_factors(components))
 
     def distance(self, components: FactoredTensor) -> float:
         """Return the deviance of components."""
         factors = _scaled_factors(components)
-        value = self.cells.total(self._terms(self.cells.values, self.cells.model(factors))[0])
+        value = self.listed.total(self._terms(self.listed.values, self.listed.model(factors))[0])
         value += self._slope * self._background(factors) if self._slope else 0.0
         return 2 * value if value == value else math.inf
 
@@ -89,16 +89,16 @@ class GeneralizedObjective(Objective):
 
         Of exponential families these are Pearson's, of variance one if the loss is right.
         """
-        return self.cells.tensor_of(self.standardized(components))
+        return self.listed.tensor_of(self.standardized(components))
 
     def standardized(self, components: FactoredTensor) -> Array:
         """Return the same at the listed entries."""
         model = self.model(components)
         xp = array_namespace(model)
-        residual = -self.loss.derivative(self.cells.values, model) / xp.sqrt(self._information(model))
-        if self.cells.weights is not None:
-            known = self.cells.weights > 0
-            residual = xp.where(known, xp.sqrt(self.cells.weights) * residual, xp.zeros_like(residual))
+        residual = -self.loss.derivative(self.listed.values, model) / xp.sqrt(self._information(model))
+        if self.listed.weights is not None:
+            known = self.listed.weights > 0
+            residual = xp.where(known, xp.sqrt(self.listed.weights) * residual, xp.zeros_like(residual))
         return residual
 
     def _information(self, model: Array) -> Array:
@@ -107,13 +107,13 @@ class GeneralizedObjective(Objective):
         Where the model vanishes information is infinite, but says nothing: no entry of a factor that is not zero moves
         the model there.
         """
-        xp, known = array_namespace(model), self.cells.values
-        if self.cells.weights is not None:
-            known = xp.where(self.cells.weights > 0, known, xp.full_like(model, math.nan))
-        information = self.loss.information(known, model)
+        xp, known = array_namespace(model), self.listed.values
+        if self.listed.weights is not None:
+            known = xp.where(self.listed.weights > 0, known, xp.full_like(model, math.nan))
+        information = self.loss.fisher_information(known, model)
         if math.isnan(self.null_model):
             return information
-        usual = self.loss.information(xp.ones_like(model), xp.full_like(model, self.null_model))
+        usual = self.loss.fisher_information(xp.ones_like(model), xp.full_like(model, self.null_model))
         return xp.where(information < usual / NEGLIGIBLE, information, usual / NEGLIGIBLE)
 
     def squared_residual_error(self, components: FactoredTensor) -> float:
@@ -124,34 +124,34 @@ class GeneralizedObjective(Objective):
     def squared_residual(self, components: FactoredTensor, value: float | None = None) -> float:
         """Return the sum of squares of standardized residuals; of a zero that is not listed, the square is its mean."""
         squares = self.residual(components)
-        if not self.cells.has_zeros:
+        if not self.listed.has_zeros:
             return squares.squared_norm()
         factors = _scaled_factors(components)
-        return squares.squared_norm() + self._background(factors) - self.cells.total(self.cells.model(factors))
+        return squares.squared_norm() + self._background(factors) - self.listed.total(self.listed.model(factors))
 
     def terms(self, components: FactoredTensor, n: int = N_TERMS, residual: Tensor | None = None) -> Terms:
         r"""Return the rank-one terms along which a loss falls fastest, as long as a step of Fisher scoring.
 
         Along a unit term z, that has the length :math:`-\sum_j \ell'_j z_j / \sum_j w_j z_j^2`.
         """
-        if self.cells.has_zeros:  # the score of entries that are not listed would have to be formed
+        if self.listed.has_zeros:  # the score of entries that are not listed would have to be formed
             return []
         model, found = self.model(components), []
-        weights = self.cells.times_weights(self._information(model))
-        score = self.cells.tensor_of(-self.cells.times_weights(self.loss.derivative(self.cells.values, model)))
+        weights = self.listed.times_weights(self._information(model))
+        score = self.listed.tensor_of(-self.listed.times_weights(self.loss.derivative(self.listed.values, model)))
         for term in distinct_terms(score, n, self.problem.constraints):
-            information = weights * self.cells.model(term.factors) ** 2
+            information = weights * self.listed.model(term.factors) ** 2
             length = term.weights / (float(array_namespace(information).sum(information)) + TINY)
             found.append(interior(term.changed(lambda factor, _: factor, length), self.problem.constraints))
         return found
 
     def estimated(self, components: FactoredTensor) -> Problem:
-        values, model = (to_host(part) for part in (self.cells.values, self.model(components)))
-        if self.cells.weights is not None:
-            known = to_host(self.cells.weights) > 0
+        values, model = (to_host(part) for part in (self.listed.values, self.model(components)))
+        if self.listed.weights is not None:
+            known = to_host(self.listed.weights) > 0
             values, model = values[known], model[known]
         n_spare = max(self.problem.n_observed - self.problem.n_parameters, 1)
-        return self.problem.with_loss(self.loss.estimated(values.ravel(), model.ravel(), n_spare))
+        return self.problem.with_loss(self.loss.fit_dispersion(values.ravel(), model.ravel(), n_spare))
 
     def linearized(self, components: FactoredTensor) -> Problem:
         r"""Return the weighted least squares that a step of Fisher scoring from components solves.
@@ -160,22 +160,22 @@ class GeneralizedObjective(Objective):
         """
         model = self.model(components)
         information = self._information(model)
-        response = model - self.loss.derivative(self.cells.values, model) / information
-        weights = self.cells.times_weights(information)
-        return self.problem.with_weights(self.cells.tensor_of(response), weights)
+        response = model - self.loss.derivative(self.listed.values, model) / information
+        weights = self.listed.times_weights(information)
+        return self.problem.with_weights(self.listed.tensor_of(response), weights)
 
     def value_and_gradient(self, point: Array, *, far: bool = False) -> tuple[float, Array]:
         """Return half the deviance and its gradient, in one pass over the entries."""
-        factors = self.layout.expanded(point)
-        total, slopes = self.cells.visit(factors, self._terms)
+        factors = self.parametrization.expand(point)
+        total, slopes = self.listed.visit(factors, self._terms)
         value = total + self._slope * self._background(factors) + self._ridge(point)
         if not math.isfinite(value):
             return math.inf, 0 * point
         if self._slope:
             slopes = [slope + self._slope * ones for slope, ones in zip(slopes, _products(factors), strict=True)]
-        if self.layout.signs is None and not self.cells.has_zeros:
+        if self.parametrization.signs is None and not self.listed.has_zeros:
             slopes = with_equal_scaling(factors, slopes)
-        gradient = self.layout.folded(slopes)
+        gradient = self.parametrization.accumulate(slopes)
         return value, gradient if self._strengths is None else gradient + self._strengths * point
 
     def _terms(self, values: Array, model: Array) -> tuple[Array, Array]:
@@ -185,7 +185,7 @@ class GeneralizedObjective(Objective):
 
     def value_and_ratios(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
         """Return half the deviance, and what entries of factors are multiplied by in a step of counts, by mode."""
-        total, slopes = self.cells.visit(factors, self._terms)
+        total, slopes = self.listed.visit(factors, self._terms)
         value = total + self._slope * self._background(factors)
         ratios = [array_namespace(slope).where(slope < 0, -slope, 0 * slope) / self._slope for slope in slopes]
         return value if math.isfinite(value) else math.inf, ratios
@@ -195,23 +195,25 @@ class GeneralizedObjective(Objective):
         xp = array_namespace(factors[0])
         return float(xp.sum(xp.sum(factors[0], axis=0) * _products(factors)[0]))
 
-    def curvature(self, point: Array) -> CurvatureLike:
+    def curvature(self, point: Array) -> CurvatureOperator:
         """Return the Gauss-Newton matrix at a point, with the curvature of the loss as weights of entries."""
-        model = self.cells.model(self.layout.expanded(point))
-        weights = self.cells.times_weights(self.loss.curvature(self.cells.values, model))
-        return ObservedCurvature(self.layout, point, self.cells.weighted(weights))
+        model = self.listed.model(self.parametrization.expand(point))
+        weights = self.listed.times_weights(self.loss.hessian_bound(self.listed.values, model))
+        return WeightedGaussNewtonOperator(
+            self.parametrization, point, self.listed.with_values(self.listed.values, weights)
+        )
 
     def mean_information(self, components: FactoredTensor) -> float:
         """Return the information of entries, weighted by the squares of the model: where it vanishes, none counts."""
         model = self.model(components)
         total = float(array_namespace(model).sum(model**2))
-        return self.cells.total(self._information(model) * model**2) / total if total > 0 else 0.0
+        return self.listed.total(self._information(model) * model**2) / total if total > 0 else 0.0
 
 
 def _scaled_factors(components: FactoredTensor) -> list[Array]:
     """Return the factors of components, the first one times their weights."""
-    factors = [double(factor) for factor in components.factors]
-    return [factors[0] * double(components.weights), *factors[1:]]
+    factors = [to_double(factor) for factor in components.factors]
+    return [factors[0] * to_double(components.weights), *factors[1:]]
 
 
 def _products(factors: Sequence[Array]) -> list[Array]:

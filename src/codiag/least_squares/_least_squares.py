@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from codiag._arrays import Array, array_namespace, conjugate, double, epsilon, moved, real_part
+from codiag._arrays import Array, array_namespace, conjugate, epsilon, real_part, to_double, to_namespace
 from codiag.constraints import solve_rows
 from codiag.least_squares._components import hadamard_gram, product_without, solve_semidefinite, unit_columns
-from codiag.least_squares._curvature import CurvatureLike, ObservedCurvature, SecondDerivative, curvature_of
 from codiag.least_squares._objective import Objective, Terms, with_equal_scaling
+from codiag.least_squares._operators import (
+    CurvatureOperator,
+    GaussNewtonOperator,
+    HessianOperator,
+    WeightedGaussNewtonOperator,
+)
 from codiag.least_squares._rank_one import N_TERMS, distinct_terms
 from codiag.least_squares._tolerances import PER_UNKNOWN, ROUNDING, TOLERANCE
 from codiag.problem import Problem
@@ -24,7 +29,7 @@ class LeastSquares(Objective):
         + \tfrac12 \sum_m \lambda_m \|A_m\|^2
 
     over the observed entries j, with weights :math:`o_j` (one by default) and ridge strengths :math:`\lambda_m`. A
-    point is one array of all unknowns; ``layout`` says where in it the factors are.
+    point is one array of all unknowns; ``parametrization`` says where in it the factors are.
 
     Parameters
     ----------
@@ -92,21 +97,21 @@ class LeastSquares(Objective):
 
     def products(self, point: Array) -> Products:
         """Return the products of the tensor with factors that the gradient at a point needs."""
-        layout, reference = self.layout, self.tensor.reference
-        factors = layout.factors(point) if layout.signs is not None else layout.expanded(point)
+        parametrization, reference = self.parametrization, self.tensor.reference
+        factors = parametrization.factors(point) if parametrization.signs is not None else parametrization.expand(point)
         # The tensor may be in single precision.
-        factors = [moved(conjugate(factor), reference) for factor in factors]
-        return Products(factors) if layout.signs is None else Products(factors * self.tensor.order, [0])
+        factors = [to_namespace(conjugate(factor), reference) for factor in factors]
+        return Products(factors) if parametrization.signs is None else Products(factors * self.tensor.order, [0])
 
     def gradient_from(self, point: Array, products: Sequence[Array]) -> Array:
         """Return the gradient of the objective from the products of the tensor at the point."""
-        gradient = self._gradient(point, [moved(product, point) for product in products])
+        gradient = self._gradient(point, [to_namespace(product, point) for product in products])
         return gradient if self._strengths is None else gradient + self._strengths * point
 
     def distance_from(self, point: Array, products: Sequence[Array]) -> float:
         """Return the squared distance from the products of the tensor at the point, to rounding of the squared norm."""
-        model = self.layout.components(point)
-        terms = real_part(double(moved(products[0], point) * conjugate(model.factors[0] * model.weights)))
+        model = self.parametrization.components(point)
+        terms = real_part(to_double(to_namespace(products[0], point) * conjugate(model.factors[0] * model.weights)))
         return max(self.squared_norm - 2 * float(array_namespace(terms).sum(terms)) + model.squared_norm(), 0.0)
 
     def is_far(self, squared_distance: float) -> bool:
@@ -128,40 +133,42 @@ class LeastSquares(Objective):
 
         With `far`, entries are not subtracted exactly: see `is_far`.
         """
-        layout = self.layout
+        parametrization = self.parametrization
         if self.entries is None and far and self._is_double:
             products = self.tensor.read(self.products(point))[0]
             return self.distance_from(point, products) / 2 + self._ridge(point), self.gradient_from(point, products)
         if self.entries is None:
-            model, products = layout.components(point), self.products(point)
-            factors = products.factors if far and layout.signs is None else model.factors  # rounded, and there already
+            model, products = parametrization.components(point), self.products(point)
+            factors = (
+                products.factors if far and parametrization.signs is None else model.factors
+            )  # rounded, and there already
             products, distance = self.tensor.read(products, SquaredDistance(model.weights, factors, far))
             return distance / 2 + self._ridge(point), self.gradient_from(point, products)
-        distance, gradients = self.entries.distance_and_slopes(layout.expanded(point))
-        if layout.signs is None:
-            gradients = with_equal_scaling(layout.expanded(point), gradients)
-        gradient = layout.folded(gradients)
+        distance, gradients = self.entries.distance_and_slopes(parametrization.expand(point))
+        if parametrization.signs is None:
+            gradients = with_equal_scaling(parametrization.expand(point), gradients)
+        gradient = parametrization.accumulate(gradients)
         if self._strengths is not None:
             gradient = gradient + self._strengths * point
         return distance / 2 + self._ridge(point), gradient
 
     def _gradient(self, point: Array, products: Sequence[Array]) -> Array:
         xp = array_namespace(point)
-        layout, order = self.layout, self.tensor.order
-        if layout.signs is None:
-            factors = layout.expanded(point)
+        parametrization, order = self.parametrization, self.tensor.order
+        if parametrization.signs is None:
+            factors = parametrization.expand(point)
             grams = [factor.T @ conjugate(factor) for factor in factors]
             pairs = zip(factors, products, strict=True)
             parts = [factor @ product_without(grams, [m]) - product for m, (factor, product) in enumerate(pairs)]
-            return layout.folded(with_equal_scaling(factors, parts))
+            return parametrization.accumulate(with_equal_scaling(factors, parts))
         gram = (xp.matrix_transpose(point) @ conjugate(point)) ** (order - 1)
-        return order * layout.signs * ((point * layout.signs) @ gram - products[0])
+        return order * parametrization.signs * ((point * parametrization.signs) @ gram - products[0])
 
-    def curvature(self, point: Array) -> CurvatureLike:
+    def curvature(self, point: Array) -> CurvatureOperator:
         """Return the Gauss-Newton matrix at a point, without ridges and constraints."""
         if self.entries is not None:
-            return ObservedCurvature(self.layout, point, self._sample or self.entries)
-        return curvature_of(self.layout, point)
+            return WeightedGaussNewtonOperator(self.parametrization, point, self._sample or self.entries)
+        return GaussNewtonOperator(self.parametrization, point)
 
     def mean_information(self, components: FactoredTensor) -> float:
         return self.problem.data.mean_share
@@ -190,13 +197,17 @@ class LeastSquares(Objective):
         if self.entries is not None:
             return self.entries.residual(components)
         entries = self.tensor.to_dense()
-        there = components.changed(lambda factor, _: moved(factor, entries), moved(components.weights, entries))
+        there = components.changed(
+            lambda factor, _: to_namespace(factor, entries), to_namespace(components.weights, entries)
+        )
         return DenseTensor.of(entries - there.to_dense(), symmetric=self.tensor.symmetric)
 
-    def second_derivative(self, point: Array, gradient: Array) -> CurvatureLike:
+    def second_derivative(self, point: Array, gradient: Array) -> CurvatureOperator:
         """Return the second derivative, with ridges, on the unknowns that constraints leave free."""
-        residual = self.residual(self.layout.components(point))
-        return self.restricted(SecondDerivative(self.step_curvature(point), residual), gradient)
+        residual = self.residual(self.parametrization.components(point))
+        share = self.expected_share
+        known = None if share is None else GaussNewtonOperator(self.parametrization, point, multiple=share)
+        return self.restricted(HessianOperator(known or self.curvature(point), residual), gradient)
 
     def squared_residual(self, components: FactoredTensor, value: float | None = None) -> float:
         return self.distance(components) if value is None else 2 * value
@@ -230,8 +241,8 @@ class LeastSquares(Objective):
     def _equations(self, factors: Sequence[Array], mode: int) -> tuple[Array, Array]:
         """Return the normal equations of the factor of a mode: one Gram matrix for all rows, or one for each."""
         if self.entries is None:
-            there = [moved(conjugate(factor), self.tensor.reference) for factor in factors]
-            return hadamard_gram(factors, [mode]), moved(self.tensor.mttkrp(there, mode), factors[0])
+            there = [to_namespace(conjugate(factor), self.tensor.reference) for factor in factors]
+            return hadamard_gram(factors, [mode]), to_namespace(self.tensor.mttkrp(there, mode), factors[0])
         return self.entries.row_grams(factors, mode), self.entries.row_products(factors, mode)
 
     def sweep(self, factors: Sequence[Array], *, unit: bool) -> FactoredTensor:

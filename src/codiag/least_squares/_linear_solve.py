@@ -6,30 +6,30 @@ H is the Gauss-Newton matrix, S its scales, :math:`\mu` the damping and g the gr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import is_numpy_array
+from scipy.linalg import lapack
 
 from codiag._arrays import (
     Array,
-    adjoint,
     array_namespace,
     conjugate,
     identity,
-    moved,
+    is_complex,
     on_host,
     real_part,
     squared_magnitudes,
     to_host,
+    to_namespace,
 )
+from codiag.least_squares._budget import Budget
 from codiag.least_squares._components import solve_semidefinite
-from codiag.least_squares._curvature import CurvatureLike
-from codiag.least_squares._tolerances import MOST_PRODUCTS, NEGLIGIBLE, ROUGHEST
-from codiag.problem import Budget
+from codiag.least_squares._operators import CurvatureOperator, Separation
+from codiag.least_squares._tolerances import MOST_PRODUCTS, ROUGHEST
 
 DIRECT_UNKNOWNS = 300
 """Unknowns up to which the equations are solved by factorizing the matrix: faster than conjugate gradients (measured
@@ -124,13 +124,15 @@ def _ratio(numerator: Any, denominator: Any, active: Any) -> Any:
 
 def inner_product(left: Array, right: Array) -> Any:
     """Return the real inner product of two matrices, a float, or of each pair in two stacks, shape (n, 1, 1)."""
+    if left.ndim == 2 and is_numpy_array(left):
+        return float(np.vdot(left, right).real)
     xp = array_namespace(left)
     products = real_part(conjugate(left) * right)
     return float(xp.sum(products)) if left.ndim == 2 else xp.sum(products, axis=(-2, -1), keepdims=True)
 
 
 def damped_step(
-    curvature: CurvatureLike,
+    curvature: CurvatureOperator,
     gradient: Array,
     damping: float,
     scale: float,
@@ -142,98 +144,104 @@ def damped_step(
 
     Parameters
     ----------
-    curvature : CurvatureLike
+    curvature : CurvatureOperator
+        At the point.
     gradient : array of shape (D, k)
+        The gradient there.
     damping : float
+        Multiple of the scales that is added to the diagonal.
     scale : float
-        Squared norm of the data.
+        Accuracy of the solution grows as the gradient falls, relative to this.
     max_products : int
         Products with the matrix, at most.
     least_accuracy : float
-        Relative error below which steps need not be solved, because the curvature is not known better.
+        Accuracy that is always enough, if the matrix is not known better.
     budget : Budget, optional
-        Ends iterations early when it is late.
+        Ends the solution early if it is late.
+
+    Returns
+    -------
+    move : array of shape (D, k)
+        The step.
+    predicted : float
+        The decrease of the objective, if it were quadratic.
     """
-    gradient = curvature.allowed(gradient)
-    inside = _separated(curvature, gradient, damping)
-    iterate = partial(conjugate_gradients, max_products=max_products, least_accuracy=least_accuracy, budget=budget)
-    move = inside.to_whole(_solved(inside, damping, partial(iterate, scale=scale)))
+    gradient = curvature.project(gradient)
+    iterate = partial(
+        conjugate_gradients, scale=scale, max_products=max_products, least_accuracy=least_accuracy, budget=budget
+    )
+    if curvature.separation is None:
+        move = _solved(curvature, gradient, damping, iterate)
+    else:
+        move = _solved_by_ranges(curvature, curvature.separation, gradient, damping, iterate)
     xp = array_namespace(move)
-    shifted = damping * curvature.scales * squared_magnitudes(move)
-    predicted = float(xp.sum(shifted) - xp.sum(real_part(conjugate(move) * gradient))) / 2
-    return move, predicted
+    shifted = float(xp.sum(curvature.scales * squared_magnitudes(move)))
+    return move, (damping * shifted - inner_product(move, gradient)) / 2
 
 
-def _solved(equations: _Equations, damping: float, iterate: Callable[..., Solution]) -> Array:
+def _solved_by_ranges(
+    curvature: CurvatureOperator,
+    separation: Separation,
+    gradient: Array,
+    damping: float,
+    iterate: Callable[..., Solution],
+) -> Array:
+    """Solve the damped equations in the ranges of the factors on the host, and those outside of them at once."""
+    xp, factors = array_namespace(gradient), curvature.parametrization.factors
+    inward = separation.inward(factors(gradient))
+    inside = xp.concat(inward) if len(inward) > 1 else inward[0]
+    solved = _solved(separation.inside, inside if on_host(inside) else to_host(inside), damping, iterate)
+    outward = separation.outward(inward)
+    outside = curvature.preconditioner(damping)(gradient - _joined(outward))
+    small = separation.inside.parametrization.factors(to_namespace(solved, gradient))
+    return _joined(separation.outward(small)) - outside
+
+
+def _joined(parts: Sequence[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else array_namespace(parts[0]).concat(list(parts))
+
+
+def _solved(curvature: CurvatureOperator, gradient: Array, damping: float, iterate: Callable[..., Solution]) -> Array:
     """Solve the damped equations: by factorizing the matrix if they are few, else by conjugate gradients."""
-    curvature, gradient = equations.curvature, equations.gradient
     most = 2 * DIRECT_UNKNOWNS if curvature.visits_entries else DIRECT_UNKNOWNS
-    if math.prod(gradient.shape) <= most and curvature.has_matrix:
+    if curvature.n_free <= most and curvature.has_matrix:
         return solve_directly(curvature, gradient, damping)
     precondition, shift = curvature.preconditioner(damping), damping * curvature.scales
     found = iterate(lambda move: curvature.product(move) + shift * move, precondition, -gradient, inner_product)
     return found.move if found.is_positive else -precondition(gradient)
 
 
-def solve_directly(curvature: CurvatureLike, gradient: Array, damping: float) -> Array:
+def solve_directly(curvature: CurvatureOperator, gradient: Array, damping: float) -> Array:
     """Return the damped step by factorizing the matrix; of least norm if components of no weight make it singular."""
     xp = array_namespace(gradient)
-    matrix, diagonal = curvature.matrix(), xp.reshape(damping * curvature.scales, (-1, 1))
-    damped = curvature.within(matrix + diagonal * identity(math.prod(gradient.shape), matrix))
-    right = -xp.reshape(gradient, (-1, 1))
-    try:
-        move = xp.linalg.solve(damped, right)
-    except (np.linalg.LinAlgError, RuntimeError):  # torch's LinAlgError is a RuntimeError
-        move = solve_semidefinite(damped, right)
+    matrix, free = curvature.free_matrix()
+    right = -xp.reshape(gradient, (-1,))[free]
+    diagonal = xp.reshape(damping * curvature.scales, (-1,))[free]
+    move = _positive_solution(curvature.project_matrix(_with_diagonal(matrix, diagonal)), right)
+    if not isinstance(free, slice):
+        whole = np.zeros(math.prod(gradient.shape), move.dtype)
+        whole[free] = move
+        move = whole
     return xp.reshape(move, gradient.shape)
 
 
-class _Equations(NamedTuple):
-    """Equations to be solved, and the function that makes the whole step from their solution."""
-
-    curvature: CurvatureLike
-    gradient: Array
-    to_whole: Callable[[Array], Array]
-
-
-def _orthonormalized(factor: Array) -> tuple[Array, Array]:
-    r"""Return Q with orthonormal columns and R, :math:`A = Q R`.
-
-    If A is long and far from singular, they come from the eigenvalues of :math:`A^{\mathsf H} A`, which takes two
-    products; columns are then orthogonal to a relative error of at most 1e-10.
-    """
-    if is_numpy_array(factor) and factor.shape[0] >= 4 * factor.shape[1]:
-        values, vectors = np.linalg.eigh(adjoint(factor) @ factor)
-        if values[0] > NEGLIGIBLE * values[-1]:
-            roots = np.sqrt(values)
-            return factor @ (vectors / roots), adjoint(vectors * roots)
-    basis, inner = array_namespace(factor).linalg.qr(factor)
-    return basis, inner
+def _with_diagonal(matrix: Array, values: Array) -> Array:
+    """Return a matrix with values added to its diagonal."""
+    if not is_numpy_array(matrix):
+        return matrix + values[:, None] * identity(matrix.shape[0], matrix)
+    changed = matrix.copy()
+    changed.reshape(-1)[:: matrix.shape[0] + 1] += values
+    return changed
 
 
-def _separated(curvature: CurvatureLike, gradient: Array, damping: float) -> _Equations:
-    r"""Separate the equations in the ranges of the factors from those outside, which are solved at once.
-
-    With :math:`A_m = Q_m R_m`, the Gauss-Newton matrix maps a move of factor m out of the range of :math:`Q_m` to its
-    product with a k x k matrix alone. The rest, :math:`Q_m^\top X_m`, are the equations for the factors :math:`R_m`,
-    whose number does not grow with the tensor. On an accelerator these are solved by the host.
-    """
-    xp = array_namespace(gradient)
-    layout = curvature.layout
-    factors = layout.factors(curvature.point)
-    if not curvature.is_separable or all(factor.shape[0] <= factor.shape[1] for factor in factors):
-        return _Equations(curvature, gradient, lambda move: move)
-    bases, inner = zip(*map(_orthonormalized, factors), strict=True)
-    sizes = {mode: part.shape[0] for group, part in zip(layout.groups, inner, strict=True) for mode in group}
-    signs = layout.signs if layout.signs is None or on_host(gradient) else to_host(layout.signs)
-    small = replace(layout, shape=tuple(sizes[mode] for mode in range(len(layout.shape))), signs=signs)
-
-    def outward(move: Array) -> Array:
-        return xp.concat([basis @ part for basis, part in zip(bases, small.factors(move), strict=True)])
-
-    point = xp.concat(inner)
-    inward = xp.concat([adjoint(basis) @ part for basis, part in zip(bases, layout.factors(gradient), strict=True)])
-    outside = curvature.preconditioner(damping)(gradient - outward(inward))
-    if not on_host(gradient):
-        point, inward = to_host(point), to_host(inward)
-    return _Equations(curvature.at(small, point), inward, lambda move: outward(moved(move, gradient)) - outside)
+def _positive_solution(matrix: Array, right: Array) -> Array:
+    """Return the solution of equations whose matrix should be positive definite."""
+    if is_numpy_array(matrix) and matrix.size > 0:
+        solve = lapack.zposv if is_complex(matrix) else lapack.dposv
+        _, found, failed = solve(matrix.T, conjugate(right), lower=0)  # transposed, a matrix in the order of Fortran
+        if failed == 0:
+            return np.asarray(conjugate(found))
+    try:
+        return array_namespace(matrix).linalg.solve(matrix, right[:, None])[:, 0]
+    except (np.linalg.LinAlgError, RuntimeError):  # torch's LinAlgError is a RuntimeError
+        return solve_semidefinite(matrix, right)

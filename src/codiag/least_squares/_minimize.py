@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from codiag.least_squares._alternating import alternate
-from codiag.least_squares._gauss_newton import Limits, Outcome, descend
+from codiag.least_squares._gauss_newton import Limits, OptimizeResult, descend
 from codiag.least_squares._generalized import GeneralizedObjective, objective_of
 from codiag.least_squares._least_squares import LeastSquares
 from codiag.least_squares._multiplicative import multiply
@@ -25,15 +25,15 @@ from codiag.least_squares._tolerances import (
 from codiag.problem import Problem, interior
 from codiag.tensors import FactoredTensor
 
-ROUGH = Limits(max_sweeps=ROUGH_SWEEPS, tol=NEGLIGIBLE, gain=ROUGHEST, rough=True)
+ROUGH = Limits(max_iter=ROUGH_SWEEPS, tol=NEGLIGIBLE, gain=ROUGHEST, rough=True)
 """Limits for a start: until two steps gain less than a tenth of a noise variance. Ends of one minimum then differ by a
 fraction of a variance."""
 
-BRIEF = replace(ROUGH, max_sweeps=BRIEF_SWEEPS, tol=BRIEF_STEP, max_products=BRIEF_SWEEPS)
+BRIEF = replace(ROUGH, max_iter=BRIEF_SWEEPS, tol=BRIEF_STEP, max_products=BRIEF_SWEEPS)
 """Limits for a trial, or after a component was added: all others must only follow roughly."""
 
 
-def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome:
+def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> OptimizeResult:
     """Minimize the objective of a problem from a start, which need not satisfy the constraints.
 
     Damped Gauss-Newton steps, after Levenberg and Marquardt, which are Fisher scoring if the problem has a loss; polar
@@ -64,7 +64,7 @@ def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome
     >>> import codiag
     >>> from codiag.extending import Limits, minimize
     >>> from codiag.tensors import FactoredTensor
-    >>> planted = codiag.synthetic.noisy_tensor((5, 5, 5), 2, seed=0)
+    >>> planted = codiag.synthetic.noisy_tensor((5, 5, 5), 2, rng=0)
     >>> start = FactoredTensor(planted.weights, [factor + 0.1 for factor in planted.factors])
     >>> minimize(codiag.Problem(planted.tensor, 2), start, Limits()).converged
     True
@@ -78,31 +78,31 @@ def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome
         return (multiply if generalized.is_multiplicative else descend)(generalized, start, limits)
     objective = LeastSquares(problem, start)
     if problem.entries is None and are_orthogonal(problem):
-        outcome = rotate(problem, start, limits)
-        if outcome.converged or outcome.n_sweeps < limits.max_sweeps:  # or a monitor has ended the fit
-            return outcome
-        start = objective.feasible(outcome.components)
-    if not objective.supports_steps:
-        return alternate(objective, start, max_sweeps=limits.max_sweeps, tol=limits.tol, watch=limits.watch)
+        result = rotate(problem, start, limits)
+        if result.converged or result.n_iter < limits.max_iter:  # or a callback has ended the fit
+            return result
+        start = objective.feasible(result.components)
+    if not objective.supports_gauss_newton:
+        return alternate(objective, start, max_iter=limits.max_iter, tol=limits.tol, callback=limits.callback)
     return _descended(problem, objective, start, limits)
 
 
 def minimize_with_estimates(
     problem: Problem, start: FactoredTensor, limits: Limits, n_rounds: int = 1
-) -> tuple[Problem, Outcome]:
+) -> tuple[Problem, OptimizeResult]:
     """Minimize in turn with the estimation of numbers that a loss leaves open; return the problem with them, too."""
     known = objective_of(problem).estimated(start)
-    outcome = minimize(known, start, limits)
+    result = minimize(known, start, limits)
     for _ in range(n_rounds):
-        after = objective_of(problem).estimated(outcome.components)
+        after = objective_of(problem).estimated(result.components)
         if after.loss is known.loss or limits.is_stopped:
             break
-        value = objective_of(after).distance(outcome.components) / 2
-        if abs(value - outcome.objective) <= NEGLIGIBLE * outcome.objective:
+        value = objective_of(after).distance(result.components) / 2
+        if abs(value - result.objective) <= NEGLIGIBLE * result.objective:
             break
-        again = minimize(after, outcome.components, limits)
-        known, outcome = after, again._replace(n_sweeps=outcome.n_sweeps + again.n_sweeps)
-    return known, outcome
+        again = minimize(after, result.components, limits)
+        known, result = after, again._replace(n_iter=result.n_iter + again.n_iter)
+    return known, result
 
 
 def are_orthogonal(problem: Problem) -> bool:
@@ -110,17 +110,17 @@ def are_orthogonal(problem: Problem) -> bool:
     return all(constraint is not None and constraint.is_orthogonal for constraint in problem.constraints or (None,))
 
 
-def _descended(problem: Problem, objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
+def _descended(problem: Problem, objective: LeastSquares, start: FactoredTensor, limits: Limits) -> OptimizeResult:
     """Take Gauss-Newton steps; for a long list of entries first on a part, and then with the curvature of the part."""
     entries = objective.entries
     part = None if entries is None else entries.thinned(PER_UNKNOWN * problem.rank, np.random.default_rng(0))
     if part is entries:
         return descend(objective, start, limits)
     # The minimum of the part differs from that of all entries by about a noise variance for every parameter.
-    rough = replace(ROUGH, gain=ROUGH.gain * problem.n_parameters, watch=limits.watch)
+    rough = replace(ROUGH, gain=ROUGH.gain * problem.n_parameters, callback=limits.callback)
     first = descend(LeastSquares(problem, start, entries=part), start, rough)
     # With the curvature of a part, every step leaves a share of the distance, and the last gain that part of the rest.
     share = 2 * PER_UNKNOWN**-0.5
     exact = replace(limits, gain=max(limits.gain, INSIGNIFICANT / share))
-    outcome = descend(LeastSquares(problem, start, sample=part), first.components, exact)
-    return outcome._replace(n_sweeps=first.n_sweeps + outcome.n_sweeps)
+    result = descend(LeastSquares(problem, start, sample=part), first.components, exact)
+    return result._replace(n_iter=first.n_iter + result.n_iter)

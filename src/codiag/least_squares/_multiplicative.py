@@ -12,25 +12,25 @@ import math
 from collections.abc import Sequence
 
 from codiag._arrays import Array, Extrapolation, array_namespace
-from codiag.least_squares._gauss_newton import Limits, Outcome
+from codiag.least_squares._budget import step_seconds
+from codiag.least_squares._gauss_newton import Limits, OptimizeResult
 from codiag.least_squares._generalized import GeneralizedObjective
 from codiag.least_squares._tolerances import BRIEF_SWEEPS, INSIGNIFICANT, ROUGHEST, ROUNDING, TINY
-from codiag.problem import step_seconds
 from codiag.tensors import FactoredTensor
 
 
-def multiply(objective: GeneralizedObjective, start: FactoredTensor, limits: Limits) -> Outcome:
+def multiply(objective: GeneralizedObjective, start: FactoredTensor, limits: Limits) -> OptimizeResult:
     r"""Take multiplicative steps from a start without zeros; an accelerated one is kept if the loss is lower there.
 
     They end if what further steps would gain, extrapolated from the last steps, moves p parameters by 3 % of their
     standard errors: :math:`10^{-3} p / 2`.
     """
-    layout, problem = objective.layout, objective.problem
-    point = objective.projected(layout.pack(start, balanced=not problem.constraints))
+    parametrization, problem = objective.parametrization, objective.problem
+    point = objective.projected(parametrization.vectorize(start, balanced=not problem.constraints))
     xp, path, arrived = array_namespace(point), Extrapolation(point), False
     value, image = _step(objective, point)
     values, enough, price = [value], INSIGNIFICANT * problem.n_parameters / 2, step_seconds(problem)
-    while len(values) <= limits.max_sweeps and not arrived and not limits.is_stopped:
+    while len(values) <= limits.max_iter and not arrived and not limits.is_stopped:
         if limits.budget is not None and limits.budget.spend(price) and len(values) > 1:
             break
         target = point + path.step(image - point)
@@ -43,9 +43,9 @@ def multiply(objective: GeneralizedObjective, start: FactoredTensor, limits: Lim
         point, value, image = target, ahead, further
         values.append(value)
         arrived = _further_gain(values) <= enough
-        if limits.watch is not None and limits.watch(layout.components(point), value):
+        if limits.callback is not None and limits.callback(parametrization.components(point), value):
             break
-    return Outcome(layout.components(point), value, len(values) - 1, arrived)
+    return OptimizeResult(parametrization.components(point), value, len(values) - 1, arrived)
 
 
 def _further_gain(values: Sequence[float]) -> float:
@@ -59,7 +59,7 @@ def _further_gain(values: Sequence[float]) -> float:
 
 def _step(objective: GeneralizedObjective, point: Array) -> tuple[float, Array]:
     """Return the loss at a point, and where the multiplicative step from there leads."""
-    xp, factors = array_namespace(point), objective.layout.factors(point)
+    xp, factors = array_namespace(point), objective.parametrization.factors(point)
     value, ratios = objective.value_and_ratios(factors)
     sums = [xp.sum(factor, axis=0) for factor in factors]
     parts = [factor * ratio for factor, ratio in zip(factors, ratios, strict=True)]  # counts of indices, by component

@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from codiag._arrays import adjoint, array_namespace, is_complex, like, squared_magnitudes, to_host
+from codiag._arrays import adjoint, array_namespace, asarray_like, is_complex, squared_magnitudes, to_host
 from codiag.least_squares._components import unit_components
 from codiag.least_squares._gauss_newton import is_exact
 from codiag.problem import Problem
@@ -33,7 +33,7 @@ Lipschitz function of the entries, so that the probability is at most exp(-t^2 /
 
 
 def is_noise(problem: Problem, residual: Tensor, fitted: FactoredTensor | None = None) -> bool:
-    """Return whether a residual passes for noise: it is rounding, or no direction of it stands out."""
+    """Return whether a residual passes for noise: it is rounding, or no direction of it is significant."""
     if is_exact(problem, residual.squared_norm()):
         return True
     return noise_excess(problem, residual, fitted=fitted) <= 1
@@ -49,7 +49,8 @@ def noise_excess(
     these were missed.
 
     For a complete tensor the quantile is that of the Tracy-Widom law. If it is exceeded and components were fitted, the
-    comparison is repeated after directions have been scaled by the noise that the fit leaves there (`evened`).
+    comparison is repeated after directions have been scaled by the noise that the fit leaves there
+    (`whitened_residual`).
 
     If entries are missing the quantile lies between that for noise of the same energy in all entries, since noise in
     some rows only is concentrated, and that for noise which has the same variance in all entries, missing ones
@@ -109,7 +110,7 @@ def _tracy_widom_excess(residual: Tensor, n_left_out: int, fitted: FactoredTenso
     if residual.symmetric:
         n_columns = independent_columns(n_rows, residual.order)
     if fitted is not None:
-        n_columns, residual = max(n_columns - fitted.rank, 1), evened(residual, fitted, mode)
+        n_columns, residual = max(n_columns - fitted.rank, 1), whitened_residual(residual, fitted, mode)
     has_phases = is_complex(entries)
     long, short = math.sqrt(max(n_columns - (0 if has_phases else 1), 1)), math.sqrt(n_rows)
     edge = (long + short) ** 2 + TRACY_WIDOM_QUANTILES[has_phases] * (long + short) * (1 / long + 1 / short) ** (1 / 3)
@@ -118,7 +119,7 @@ def _tracy_widom_excess(residual: Tensor, n_left_out: int, fitted: FactoredTenso
     return value * n_rows * n_columns / (total * edge) if total > 0 else 0.0
 
 
-def evened(residual: Tensor, fitted: FactoredTensor, mode: int) -> Tensor:
+def whitened_residual(residual: Tensor, fitted: FactoredTensor, mode: int) -> Tensor:
     r"""Scale directions of a mode such that the noise which a fit of k components leaves has equal energy in all.
 
     A fit takes the part of the noise that small moves of its components can reproduce. If these were orthogonal, it
@@ -141,7 +142,7 @@ def evened(residual: Tensor, fitted: FactoredTensor, mode: int) -> Tensor:
     left = np.maximum(n_columns - apart - along * sizes**2, mean) / (n_columns - apart)
     if mean <= 0:
         return residual
-    scales, basis = like(1 / np.sqrt(left) - 1, entries), like(basis, entries)
+    scales, basis = asarray_like(1 / np.sqrt(left) - 1, entries), asarray_like(basis, entries)
     unfolded = xp.reshape(xp.moveaxis(entries, mode, 0), (size, -1))
     unfolded = unfolded + (basis * scales) @ (adjoint(basis) @ unfolded)
     return DenseTensor.of(xp.moveaxis(xp.reshape(unfolded, (size, *others)), 0, mode), symmetric=False)

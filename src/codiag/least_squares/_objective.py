@@ -9,22 +9,23 @@ from functools import cached_property, partial
 from typing import ClassVar, TypeAlias
 
 import numpy as np
+from array_api_compat import is_numpy_array
 
 from codiag._arrays import (
     Array,
     array_namespace,
+    asarray_like,
     conjugate,
-    double,
     is_complex,
-    like,
     real_part,
     signs_of,
     squared_magnitudes,
+    to_double,
 )
 from codiag.constraints import Constraint, ridge_strengths
 from codiag.least_squares._components import merged_modes
-from codiag.least_squares._curvature import CurvatureLike, Restricted, Scaled, curvature_of
-from codiag.least_squares._layout import Layout
+from codiag.least_squares._operators import CurvatureOperator, GaussNewtonOperator, ProjectedOperator
+from codiag.least_squares._parametrization import Parametrization
 from codiag.least_squares._rank_one import N_TERMS
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor, Tensor
@@ -36,8 +37,8 @@ Terms: TypeAlias = Sequence[FactoredTensor]
 class Objective(ABC):
     r"""What components of a problem minimize: half a squared distance, or half the deviance of a loss, and ridges.
 
-    A point is one array of all unknowns; ``layout`` says where in it the factors are. An implementation says what the
-    objective and its derivatives are; constraints are the same for all.
+    A point is one array of all unknowns; ``parametrization`` says where in it the factors are. An implementation says
+    what the objective and its derivatives are; constraints are the same for all.
 
     Parameters
     ----------
@@ -57,9 +58,9 @@ class Objective(ABC):
 
     def __init__(self, problem: Problem, start: FactoredTensor | None = None) -> None:
         self.problem, self.tensor, self.entries = problem, problem.tensor, problem.entries
-        self.layout = Layout(problem.tensor.shape, None, problem.shared)
+        self.parametrization = Parametrization(problem.tensor.shape, None, problem.shared)
         if start is not None and problem.symmetric is True and start.symmetric:
-            self.layout = Layout.of(start)
+            self.parametrization = Parametrization.of(start)
 
     @property
     def expected_share(self) -> float | None:
@@ -85,7 +86,7 @@ class Objective(ABC):
         """Return the objective and its gradient, in one pass; with `far`, rounding errors do not matter."""
 
     @abstractmethod
-    def curvature(self, point: Array) -> CurvatureLike:
+    def curvature(self, point: Array) -> CurvatureOperator:
         """Return the Gauss-Newton matrix, or the Fisher information, at a point, without ridges and constraints."""
 
     @abstractmethod
@@ -126,32 +127,42 @@ class Objective(ABC):
 
     def value(self, point: Array) -> float:
         """Return the objective at a point."""
-        return self.distance(self.layout.components(point)) / 2 + self._ridge(point)
+        return self.distance(self.parametrization.components(point)) / 2 + self._ridge(point)
 
     def _ridge(self, point: Array) -> float:
         if self._strengths is None:
             return 0.0
         return float(array_namespace(point).sum(self._strengths * squared_magnitudes(point))) / 2
 
-    def step_curvature(self, point: Array) -> CurvatureLike:
-        """Return the Gauss-Newton matrix for steps: its expectation if few entries are missing."""
-        if self.expected_share is None:
-            return self.curvature(point)
-        return Scaled(curvature_of(self.layout, point), self.expected_share)
+    def step_curvature(self, point: Array, gradient: Array) -> CurvatureOperator:
+        """Return the matrix of a step, restricted to free unknowns: that of the complete tensor if few are missing."""
+        multiple = 1.0 if self.is_quadratic and self.entries is None else self.expected_share
+        if multiple is None:
+            return self.restricted(self.curvature(point), gradient)
+        ridge = self.step_ridge
+        operator = GaussNewtonOperator(self.parametrization, point, multiple=multiple, ridge=ridge or 0.0)
+        if ridge is not None and self.is_free:
+            return operator
+        return self.restricted(operator, gradient, has_ridges=ridge is not None)
 
-    def restricted(self, curvature: CurvatureLike, gradient: Array) -> CurvatureLike:
+    def restricted(
+        self, curvature: CurvatureOperator, gradient: Array, *, has_ridges: bool = False
+    ) -> CurvatureOperator:
         """Return a curvature with ridges, on the unknowns that constraints leave free to move against a gradient."""
         if self.problem.constraints is None:
             return curvature
-        tangent = partial(self.tangent, curvature.point) if self.is_curved else None
-        return Restricted(curvature, self.free(curvature.point, gradient), self._strengths, tangent)
+        tangent = partial(self.tangent, curvature.point) if self.is_manifold else None
+        strengths = None if has_ridges else self._strengths
+        free = self.free(curvature.point, gradient)
+        is_whole = strengths is None and tangent is None and is_numpy_array(free) and bool(np.all(free))
+        return curvature if is_whole else ProjectedOperator(curvature, free, strengths, tangent)
 
     @cached_property
-    def supports_steps(self) -> bool:
+    def supports_gauss_newton(self) -> bool:
         """Whether all constraints support Gauss-Newton steps, and some factor is to be found."""
         if self.all_fixed:
             return False
-        return all(constraint is None or constraint.supports_steps for constraint in self._constraints)
+        return all(constraint is None or constraint.supports_gauss_newton for constraint in self._constraints)
 
     @cached_property
     def all_fixed(self) -> bool:
@@ -161,7 +172,10 @@ class Objective(ABC):
     def free(self, point: Array, gradient: Array) -> Array:
         """Return one for unknowns that constraints leave free to move against a gradient, zero for the others."""
         xp = array_namespace(point)
-        factors, slopes = self.layout.factors(point + 0 * gradient), self.layout.factors(gradient)  # one or a stack
+        factors, slopes = (
+            self.parametrization.factors(point + 0 * gradient),
+            self.parametrization.factors(gradient),
+        )  # one or a stack
         ones = [xp.ones_like(real_part(factor)) for factor in factors]
         triples = zip(self._of_factors, factors, slopes, strict=True)
         return _stacked([
@@ -171,20 +185,22 @@ class Objective(ABC):
 
     def tangent(self, point: Array, move: Array) -> Array:
         """Return the part of a move that is tangent to curved sets of factors."""
-        triples = zip(self._of_factors, self.layout.factors(point), self.layout.factors(move), strict=True)
+        triples = zip(
+            self._of_factors, self.parametrization.factors(point), self.parametrization.factors(move), strict=True
+        )
         return _stacked([part if rule is None else rule.tangent(factor, part) for rule, factor, part in triples])
 
     def projected(self, point: Array) -> Array:
         """Return the nearest point that satisfies the constraints."""
         if self.problem.constraints is None:
             return point
-        pairs = zip(self._of_factors, self.layout.factors(point), strict=True)
+        pairs = zip(self._of_factors, self.parametrization.factors(point), strict=True)
         return _stacked([factor if rule is None else rule.project(factor) for rule, factor in pairs])
 
     @property
     def _of_factors(self) -> list[Constraint | None]:
         """The constraint of each factor of the layout."""
-        return [self._constraints[group[0]] for group in self.layout.groups]
+        return [self._constraints[group[0]] for group in self.parametrization.groups]
 
     @property
     def _constraints(self) -> Sequence[Constraint | None]:
@@ -193,18 +209,23 @@ class Objective(ABC):
     @cached_property
     def is_free(self) -> bool:
         """Whether no constraint excludes any factor."""
-        return not any(constraint is not None and constraint.restricts for constraint in self._constraints)
+        return not any(constraint is not None and constraint.is_hard for constraint in self._constraints)
 
     @cached_property
-    def is_curved(self) -> bool:
+    def is_manifold(self) -> bool:
         """Whether some set of factors is a curved surface."""
-        return any(constraint is not None and constraint.is_curved for constraint in self._constraints)
+        return any(constraint is not None and constraint.is_manifold for constraint in self._constraints)
 
     @cached_property
     def uniform_ridge(self) -> float | None:
         """Ridge strength of all unknowns, if ridges are equal in all modes; None otherwise."""
         strengths = set(ridge_strengths(self._constraints))
-        return strengths.pop() * len(self.layout.groups[0]) if len(strengths) == 1 else None
+        return strengths.pop() * len(self.parametrization.groups[0]) if len(strengths) == 1 else None
+
+    @property
+    def step_ridge(self) -> float | None:
+        """Ridge strength that the Gauss-Newton matrix can include, that of all unknowns; None if they differ."""
+        return None if self.parametrization.shared else self.uniform_ridge
 
     @property
     def has_ridges(self) -> bool:
@@ -218,9 +239,9 @@ class Objective(ABC):
         if not any(strengths):
             return None
         shape, reference = self.tensor.shape, self.tensor.reference
-        totals = [(shape[group[0]], sum(strengths[mode] for mode in group)) for group in self.layout.groups]
+        totals = [(shape[group[0]], sum(strengths[mode] for mode in group)) for group in self.parametrization.groups]
         rows = np.concatenate([np.full((size, 1), strength) for size, strength in totals])
-        return like(rows, real_part(double(reference)))
+        return asarray_like(rows, real_part(to_double(reference)))
 
     def feasible(self, components: FactoredTensor) -> FactoredTensor:
         """Return components near these that satisfy the constraints, with sizes in the factors and weights of one.

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codiag._arrays import Array, array_namespace, moved
+from codiag._arrays import Array, array_namespace, to_namespace
 from codiag.least_squares._components import unit_columns
-from codiag.least_squares._gauss_newton import ROUNDING, Limits, Outcome
+from codiag.least_squares._gauss_newton import ROUNDING, Limits, OptimizeResult
 from codiag.least_squares._least_squares import LeastSquares
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor
 
 
-def rotate(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome:
+def rotate(problem: Problem, start: FactoredTensor, limits: Limits) -> OptimizeResult:
     """Go from a start to orthonormal factors nearest to a complete tensor, by polar factors of slopes in turn.
 
     Converged where a sweep changes no factor by more than the tolerance, or two gain nothing that noise would show.
@@ -26,10 +26,10 @@ def rotate(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome:
     variance, total = objective.noise_variance, objective.squared_norm
     factors = [polar(unit_columns(start.factors[group[0]])[0]) for group in groups]
     current = _slope(problem, factors, 0)
-    height, shift, idle, n_sweeps = _height(current), 0.0, 0, 0
+    height, shift, idle, n_iter = _height(current), 0.0, 0, 0
     change = 1.0
-    while n_sweeps < limits.max_sweeps and change >= limits.tol and idle < 2:
-        n_sweeps += 1
+    while n_iter < limits.max_iter and change >= limits.tol and idle < 2:
+        n_iter += 1
         turned = _sweep(problem, factors, current, shift)
         image = _slope(problem, turned, 0)
         reached = _height(image)
@@ -41,10 +41,10 @@ def rotate(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome:
         negligible = left > ROUNDING * total and reached - height < limits.gain * variance * left
         idle = idle + 1 if negligible else 0
         factors, current, height = turned, image, reached
-        if limits.watch is not None and limits.watch(_components(problem, factors, current[1]), left / 2):
+        if limits.callback is not None and limits.callback(_components(problem, factors, current[1]), left / 2):
             break
     components = _components(problem, factors, current[1])
-    return Outcome(components, objective.distance(components) / 2, n_sweeps, change < limits.tol or idle >= 2)
+    return OptimizeResult(components, objective.distance(components) / 2, n_iter, change < limits.tol or idle >= 2)
 
 
 def polar(matrix: Array) -> Array:
@@ -64,11 +64,11 @@ def _sweep(problem: Problem, factors: Sequence[Array], first: tuple[Array, Array
 def _slope(problem: Problem, factors: Sequence[Array], place: int) -> tuple[Array, Array]:
     """Return the derivative of the weights by a factor, and the weights."""
     xp, tensor = array_namespace(factors[0]), problem.tensor
-    known = [moved(factor, tensor.reference) for factor in _of_modes(problem, factors)]
+    known = [to_namespace(factor, tensor.reference) for factor in _of_modes(problem, factors)]
     group = problem.groups[place]
     parts = [tensor.mttkrp(known, mode) for mode in (group[:1] if tensor.symmetric else group)]
-    weights = xp.sum(moved(parts[0], factors[0]) * factors[place], axis=0)
-    return moved(sum(parts[1:], parts[0]), factors[0]), weights
+    weights = xp.sum(to_namespace(parts[0], factors[0]) * factors[place], axis=0)
+    return to_namespace(sum(parts[1:], parts[0]), factors[0]), weights
 
 
 def _of_modes(problem: Problem, factors: Sequence[Array]) -> list[Array]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag._arrays import Array, adjoint, array_namespace, conjugate, like, normal_draws, to_host
+from codiag._arrays import Array, adjoint, array_namespace, asarray_like, conjugate, normal_draws, to_host
 from codiag.constraints import Constraint, Constraints
 from codiag.least_squares._components import hadamard_gram, unit_columns
 from codiag.least_squares._tolerances import BRIEF_SWEEPS
@@ -45,11 +45,20 @@ def split_columns(columns: Array, sizes: Sequence[int]) -> list[Array]:
     rest = xp.reshape(xp.matrix_transpose(columns), (n, sizes[0], -1))
     factors = []
     for size in sizes[1:]:
-        leading = xp.linalg.eigh(rest @ adjoint(rest))[1][:, :, -1]
+        leading = _leading_vectors(rest)
         factors.append(xp.matrix_transpose(leading))
         rest = xp.reshape((conjugate(leading)[:, None, :] @ rest)[:, 0, :], (n, size, -1))
     last = xp.matrix_transpose(rest[:, :, 0])
     return [*factors, unit_columns(last)[0]]
+
+
+def _leading_vectors(matrices: Array) -> Array:
+    """Return the leading left singular vectors of a stack of matrices (n, d, e), from the smaller Gram matrices."""
+    xp = array_namespace(matrices)
+    if matrices.shape[1] <= matrices.shape[2]:
+        return xp.linalg.eigh(matrices @ adjoint(matrices))[1][:, :, -1]
+    right = xp.linalg.eigh(adjoint(matrices) @ matrices)[1][:, :, -1]
+    return xp.matrix_transpose(unit_columns(xp.matrix_transpose((matrices @ right[:, :, None])[:, :, 0]))[0])
 
 
 def best_rank_one(tensor: Tensor) -> FactoredTensor:
@@ -86,7 +95,7 @@ def distinct_terms(tensor: Tensor, count: int = N_TERMS, constraints: Constraint
 
     Columns have one sign in modes with a one-sided constraint; other constraints do not count.
     """
-    one_sided = [rule if rule is not None and rule.is_one_sided else None for rule in constraints or ()]
+    one_sided = [rule if rule is not None and rule.is_cone else None for rule in constraints or ()]
     terms = _candidates(tensor) if not any(one_sided) else _one_sided_candidates(tensor, one_sided)
     strongest_first = np.argsort(-np.abs(to_host(terms.weights)), kind="stable").tolist()
     cosines = np.abs(to_host(hadamard_gram(terms.factors)))
@@ -106,7 +115,7 @@ def _candidates(tensor: Tensor) -> FactoredTensor:
     first = tensor.leading_eigenpairs(0, N_CANDIDATES)[1]
     if tensor.symmetric:
         drawn = normal_draws(np.random.default_rng(0), (tensor.shape[0], N_CANDIDATES), tensor.reference)
-        random = like(drawn / np.linalg.norm(drawn, axis=0), tensor.reference)
+        random = asarray_like(drawn / np.linalg.norm(drawn, axis=0), tensor.reference)
         return _power_iterations(tensor, [xp.concat([first, random], axis=1)] * tensor.order)
     rest = tensor.compress(conjugate(first), *[None] * (tensor.order - 1)).to_dense()
     columns = xp.matrix_transpose(xp.reshape(rest, (first.shape[1], -1)))
@@ -125,7 +134,7 @@ def _one_sided_candidates(tensor: Tensor, one_sided: Sequence[Constraint | None]
     largest = np.unravel_index(np.argsort(-entries, axis=None, kind="stable")[:N_CANDIDATES], entries.shape)
     starts = []
     for mode, rule in enumerate(one_sided):
-        axes = like(np.eye(entries.shape[mode])[:, largest[mode]], tensor.reference)
+        axes = asarray_like(np.eye(entries.shape[mode])[:, largest[mode]], tensor.reference)
         starts.append(xp.concat([free[mode] if rule is None else xp.abs(free[mode]), axes], axis=1))
     return _power_iterations(tensor, starts, one_sided)
 

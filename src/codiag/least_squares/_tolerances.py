@@ -38,8 +38,8 @@ FIRST_DAMPING = 1e-3
 non-linear least squares problems", 2004, for a good start). A less damped step is not trusted to replace a component.
 """
 
-CANCELLING = 10
-"""Weight of a component, relative to the norm of the tensor, above which components cancel each other: at 10, they
+DEGENERATE_RATIO = 10
+"""Weight of a component, relative to the norm of the tensor, above which a fit is degenerate: at 10, they
 take back all but a hundredth of each other's energy."""
 
 MAX_SWEEPS = 300

@@ -1,12 +1,12 @@
-"""How entries scatter around a sum of components: ``loss=`` of `codiag.factorize`.
+"""Loss functions, the noise distributions of entries: ``loss=`` of `codiag.factorize`.
 
 ================== ============================================ =========================================
 Loss               Entries                                      Sum of components
 ================== ============================================ =========================================
 `Gaussian`         Any; least squares                           Their mean
 `Poisson`          Counts                                       Their mean, or its logarithm
-`NegativeBinomial` Counts that scatter more than their mean     Their mean
-`Bernoulli`        Yes or no                                    Logarithm of the odds, or the odds
+`NegativeBinomial` Counts with a variance above their mean      Their mean
+`Bernoulli`        Binary data                                  Logarithm of the odds, or the odds
 `Huber`            Any, some of them outliers                   Their mean, or nearly so
 ================== ============================================ =========================================
 

@@ -13,17 +13,17 @@ from codiag._arrays import Array
 
 @dataclass(frozen=True, eq=False)
 class Loss(ABC):
-    r"""How entries scatter around a sum of components; pass it to `codiag.factorize` as ``loss=``.
+    r"""The noise distribution of entries around a sum of components; pass it to `codiag.factorize` as ``loss=``.
 
     With entries :math:`x` and a model :math:`\eta`, which is the sum of components, a fit minimizes
     :math:`\sum_j o_j\, \ell(x_j, \eta_j)` over observed entries j with weights :math:`o_j`. Twice the value is the
-    deviance: zero where the model is best for the entry. A subclass implements `value`, `derivative`, `information`,
-    `mean` and `draw`; the rest has defaults.
+    deviance: zero where the model is best for the entry. A subclass implements `value`, `derivative`,
+    `fisher_information`, `mean` and `sample`; the rest has defaults.
 
     See Also
     --------
     codiag.losses.Poisson : Counts.
-    codiag.losses.Bernoulli : Yes or no.
+    codiag.losses.Bernoulli : Binary data.
     codiag.losses.Huber : Entries with outliers.
     codiag.factorize : Takes a loss.
 
@@ -35,14 +35,14 @@ class Loss(ABC):
     [0.0, 1.0]
     """
 
-    slope_at_zero: ClassVar[float | None] = None
+    zero_gradient: ClassVar[float | None] = None
     """Derivative of the value at entries of zero, if it is the same for every model; otherwise None.
 
     Then the zeros of a sparse tensor need not be visited: their sum is a product of column sums.
     """
     scales_with_mean: ClassVar[bool] = False
     """Whether the variance of an entry grows with its mean, so that starts divide each row by the root of its sum."""
-    states_variance: ClassVar[bool] = True
+    fixed_dispersion: ClassVar[bool] = True
     """Whether the loss says how large variances are, and not only how large relative to each other."""
 
     @property
@@ -135,7 +135,7 @@ class Loss(ABC):
         """
 
     @abstractmethod
-    def information(self, data: Array, model: Array) -> Array:
+    def fisher_information(self, data: Array, model: Array) -> Array:
         """Return the expected curvature of `value`: the Fisher information of an entry about the model.
 
         Parameters
@@ -152,11 +152,11 @@ class Loss(ABC):
         --------
         >>> import numpy as np
         >>> from codiag.losses import Poisson
-        >>> Poisson().information(np.array([1.0]), np.array([2.0])).tolist()
+        >>> Poisson().fisher_information(np.array([1.0]), np.array([2.0])).tolist()
         [0.5]
         """
 
-    def curvature(self, data: Array, model: Array) -> Array:
+    def hessian_bound(self, data: Array, model: Array) -> Array:
         """Return the weights of entries in steps: by default the information.
 
         Parameters
@@ -173,10 +173,10 @@ class Loss(ABC):
         --------
         >>> import numpy as np
         >>> from codiag.losses import Poisson
-        >>> Poisson().curvature(np.array([3.0]), np.array([2.0])).tolist()
+        >>> Poisson().hessian_bound(np.array([3.0]), np.array([2.0])).tolist()
         [0.75]
         """
-        return self.information(data, model)
+        return self.fisher_information(data, model)
 
     @abstractmethod
     def mean(self, model: Array) -> Array:
@@ -200,7 +200,7 @@ class Loss(ABC):
         [0.5, 0.75]
         """
 
-    def model_of(self, mean: float) -> float:
+    def inverse_mean(self, mean: float) -> float:
         """Return the sum of components that gives a mean: by default the mean itself.
 
         Parameters
@@ -216,13 +216,13 @@ class Loss(ABC):
         Examples
         --------
         >>> from codiag.losses import Bernoulli
-        >>> Bernoulli().model_of(0.5)
+        >>> Bernoulli().inverse_mean(0.5)
         0.0
         """
         return mean
 
     @abstractmethod
-    def draw(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw entries around a model.
 
         Parameters
@@ -241,11 +241,11 @@ class Loss(ABC):
         --------
         >>> import numpy as np
         >>> from codiag.losses import Poisson
-        >>> Poisson().draw(np.full(3, 1e-9), np.random.default_rng(0)).tolist()
+        >>> Poisson().sample(np.full(3, 1e-9), np.random.default_rng(0)).tolist()
         [0.0, 0.0, 0.0]
         """
 
-    def response(self, data: Array) -> Array:
+    def working_response(self, data: Array) -> Array:
         """Return the model that entries suggest by themselves, for a start by least squares: by default the entries.
 
         Parameters
@@ -262,12 +262,12 @@ class Loss(ABC):
         --------
         >>> import numpy as np
         >>> from codiag.losses import Bernoulli
-        >>> Bernoulli().response(np.array([0.5, 1.0])).tolist()
+        >>> Bernoulli().working_response(np.array([0.5, 1.0])).tolist()
         [0.0, 2.0]
         """
         return data
 
-    def estimated(self, data: np.ndarray, model: np.ndarray, n_spare: float) -> Loss:
+    def fit_dispersion(self, data: np.ndarray, model: np.ndarray, n_spare: float) -> Loss:
         """Return the loss with numbers that were left open estimated from a fit: by default itself.
 
         Parameters
@@ -287,7 +287,7 @@ class Loss(ABC):
         >>> import numpy as np
         >>> from codiag.losses import NegativeBinomial
         >>> counts = np.array([0.0, 8.0, 1.0, 7.0])
-        >>> round(NegativeBinomial().estimated(counts, np.full(4, 4.0), 4).dispersion, 3)
+        >>> round(NegativeBinomial().fit_dispersion(counts, np.full(4, 4.0), 4).dispersion, 3)
         0.531
         """
         return self

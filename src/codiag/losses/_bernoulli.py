@@ -1,4 +1,4 @@
-"""Yes or no."""
+"""Binary data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codiag.losses._poisson import at_zero, positive, xlogx
 
 @dataclass(frozen=True, eq=False)
 class Bernoulli(Loss):
-    r"""Entries that are yes or no, 1 or 0, or shares between: :math:`\ell = -x \log p - (1 - x) \log(1 - p)`.
+    r"""Binary entries, 1 or 0, or shares between: :math:`\ell = -x \log p - (1 - x) \log(1 - p)`.
 
     With the logit link the sum of components is :math:`\log(p / (1 - p))`, of any sign. With odds it is
     :math:`p / (1 - p)`, which is near p where yes is rare, and factors are not negative. *Needs* entries from 0 to 1.
@@ -40,7 +40,7 @@ class Bernoulli(Loss):
     >>> rng = np.random.default_rng(0)
     >>> a, b, c = (rng.standard_normal((20, 1)) for _ in range(3))
     >>> clicks = rng.random((20, 20, 20)) < 1 / (1 + np.exp(-np.einsum("ir,jr,kr->ijk", a, b, c)))
-    >>> fit = codiag.factorize(clicks.astype(float), 1, loss="bernoulli", seed=0)
+    >>> fit = codiag.factorize(clicks.astype(float), 1, loss="bernoulli", rng=0)
     >>> codiag.factor_error(fit, (a, b, c)) < 0.3
     True
     """
@@ -71,14 +71,14 @@ class Bernoulli(Loss):
             return self.mean(model) - data
         return 1 / (1 + model) - data / positive(model)
 
-    def information(self, data: Array, model: Array) -> Array:
+    def fisher_information(self, data: Array, model: Array) -> Array:
         if self.link == "logit":
             return positive(self.mean(model) * self.mean(-model))
         return 1 / (positive(model) * (1 + model) ** 2)
 
-    def curvature(self, data: Array, model: Array) -> Array:
+    def hessian_bound(self, data: Array, model: Array) -> Array:
         if self.link == "logit":
-            return self.information(data, model)
+            return self.fisher_information(data, model)
         # The second derivative where yes was observed; that of no is negative, and its tangent is an upper bound.
         return data * (1 + 2 * model) / (positive(model) * (1 + model)) ** 2
 
@@ -89,14 +89,14 @@ class Bernoulli(Loss):
         small = xp.exp(-xp.abs(model))
         return xp.where(model > 0, xp.ones_like(model), small) / (1 + small)
 
-    def model_of(self, mean: float) -> float:
+    def inverse_mean(self, mean: float) -> float:
         odds = mean / (1 - mean)
         return odds if self.link == "odds" else math.log(odds)
 
-    def draw(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return (rng.random(model.shape) < self.mean(model)).astype(np.float64)
 
-    def response(self, data: Array) -> Array:
+    def working_response(self, data: Array) -> Array:
         # The slope of the logit at one half: a step of Fisher scoring from probabilities of one half.
         return 4 * data - 2 if self.link == "logit" else data
 

@@ -49,15 +49,15 @@ class Gaussian(Loss):
     >>> import numpy as np
     >>> import codiag
     >>> from codiag.losses import Gaussian
-    >>> clean = codiag.synthetic.noisy_tensor((9, 8, 7), 2, seed=0).tensor
+    >>> clean = codiag.synthetic.noisy_tensor((9, 8, 7), 2, rng=0).tensor
     >>> deviations = np.linspace(0.001, 0.01, 9)
     >>> noise = deviations[:, None, None] * np.random.default_rng(0).standard_normal((9, 8, 7))
-    >>> fit = codiag.factorize(clean + noise, 2, loss=Gaussian([deviations**2, None, None]), seed=0)
+    >>> fit = codiag.factorize(clean + noise, 2, loss=Gaussian([deviations**2, None, None]), rng=0)
     >>> fit.rank
     2
     """
 
-    states_variance: ClassVar[bool] = False
+    fixed_dispersion: ClassVar[bool] = False
 
     covariance: str | Sequence[np.ndarray | None] | None = None
 
@@ -78,13 +78,13 @@ class Gaussian(Loss):
     def derivative(self, data: Array, model: Array) -> Array:
         return model - data
 
-    def information(self, data: Array, model: Array) -> Array:
+    def fisher_information(self, data: Array, model: Array) -> Array:
         return array_namespace(model).ones_like(model)
 
     def mean(self, model: Array) -> Array:
         return model
 
-    def draw(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return model + rng.standard_normal(model.shape)
 
     def covariances(self, shape: tuple[int, ...]) -> list[np.ndarray] | None:

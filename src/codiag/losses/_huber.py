@@ -31,7 +31,7 @@ class Huber(Loss):
     ----------
     scale : float, optional
         :math:`c`. By default 1.345 standard deviations, estimated from the median absolute residual, in turn with the
-        fit; ``fit.loss`` has it.
+        fit; ``fit.problem.loss`` has it.
 
     See Also
     --------
@@ -46,15 +46,15 @@ class Huber(Loss):
     --------
     >>> import numpy as np
     >>> import codiag
-    >>> planted = codiag.synthetic.noisy_tensor((12, 13, 14), 2, noise=0.01, seed=0)
+    >>> planted = codiag.synthetic.noisy_tensor((12, 13, 14), 2, noise=0.01, rng=0)
     >>> spoiled = planted.tensor.copy()
     >>> spoiled[0, 0, :3] += 100.0
-    >>> fit = codiag.factorize(spoiled, 2, loss="huber", seed=0)
+    >>> fit = codiag.factorize(spoiled, 2, loss="huber", rng=0)
     >>> codiag.factor_error(fit, planted) < 0.02
     True
     """
 
-    states_variance: ClassVar[bool] = False
+    fixed_dispersion: ClassVar[bool] = False
 
     scale: float | None = None
 
@@ -76,20 +76,20 @@ class Huber(Loss):
         gap = model - data
         return gap if self.scale is None else array_namespace(model).clip(gap, -self._scale, self._scale)
 
-    def information(self, data: Array, model: Array) -> Array:
+    def fisher_information(self, data: Array, model: Array) -> Array:
         xp = array_namespace(model)
         near = xp.astype(xp.abs(model - data) <= self._scale, model.dtype)
         n_known = float(xp.sum(xp.astype(data == data, model.dtype)))
         return xp.full_like(model, max(float(xp.sum(near)), 1.0) / max(n_known, 1.0))
 
-    def curvature(self, data: Array, model: Array) -> Array:
+    def hessian_bound(self, data: Array, model: Array) -> Array:
         xp = array_namespace(model)
         gap = xp.abs(model - data)
         if self.scale is None:
             return xp.ones_like(model)
         return self._scale / xp.where(gap > self._scale, gap, xp.full_like(gap, self._scale))
 
-    def response(self, data: Array) -> Array:
+    def working_response(self, data: Array) -> Array:
         """Return entries of at most three deviations of a normal distribution that has their median size."""
         xp, sizes = array_namespace(data), np.abs(to_host(data))
         largest = OUTLYING * float(np.median(sizes[np.isfinite(sizes)])) / NORMAL_MEDIAN
@@ -98,10 +98,10 @@ class Huber(Loss):
     def mean(self, model: Array) -> Array:
         return model
 
-    def draw(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return model + self._scale / EFFICIENT * rng.standard_normal(model.shape)
 
-    def estimated(self, data: np.ndarray, model: np.ndarray, n_spare: float) -> Huber:
+    def fit_dispersion(self, data: np.ndarray, model: np.ndarray, n_spare: float) -> Huber:
         if self.scale is not None:
             return self
         spread = float(np.median(np.abs(data - model))) / NORMAL_MEDIAN

@@ -28,7 +28,7 @@ class NegativeBinomial(Loss):
     ----------
     dispersion : float, optional
         :math:`\alpha`. By default estimated: the one at which the squares of residuals are as large as their variances
-        say, in turn with the fit. ``fit.loss`` has it.
+        say, in turn with the fit. ``fit.problem.loss`` has it.
 
     See Also
     --------
@@ -42,9 +42,9 @@ class NegativeBinomial(Loss):
     >>> from codiag.losses import NegativeBinomial
     >>> rng = np.random.default_rng(0)
     >>> a, b, c = (rng.gamma(2.0, size=(size, 2)) for size in (12, 13, 14))
-    >>> counts = NegativeBinomial(0.5).draw(np.einsum("ir,jr,kr->ijk", a, b, c), rng)
-    >>> fit = codiag.factorize(counts, 2, loss=NegativeBinomial(), seed=0)
-    >>> round(fit.loss.dispersion, 1)
+    >>> counts = NegativeBinomial(0.5).sample(np.einsum("ir,jr,kr->ijk", a, b, c), rng)
+    >>> fit = codiag.factorize(counts, 2, loss=NegativeBinomial(), rng=0)
+    >>> round(fit.problem.loss.dispersion, 1)
     0.5
     """
 
@@ -73,20 +73,20 @@ class NegativeBinomial(Loss):
     def derivative(self, data: Array, model: Array) -> Array:
         return (1 - data / positive(model)) / (1 + self._alpha * model)
 
-    def information(self, data: Array, model: Array) -> Array:
+    def fisher_information(self, data: Array, model: Array) -> Array:
         return 1 / (positive(model) * (1 + self._alpha * model))
 
-    def curvature(self, data: Array, model: Array) -> Array:
+    def hessian_bound(self, data: Array, model: Array) -> Array:
         # The information at the mean; entries of zero, which are concave in the model, are bounded by their tangent.
-        return self.information(data, model) * data / positive(model)
+        return self.fisher_information(data, model) * data / positive(model)
 
     def mean(self, model: Array) -> Array:
         return model
 
-    def draw(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.poisson(model * rng.gamma(1 / self._alpha, self._alpha, size=model.shape)).astype(np.float64)
 
-    def estimated(self, data: np.ndarray, model: np.ndarray, n_spare: float) -> NegativeBinomial:
+    def fit_dispersion(self, data: np.ndarray, model: np.ndarray, n_spare: float) -> NegativeBinomial:
         if self.dispersion is not None:
             return self
         means = positive(model)

@@ -47,7 +47,7 @@ class Poisson(Loss):
     >>> rng = np.random.default_rng(0)
     >>> a, b, c = (rng.gamma(1.0, size=(size, 2)) for size in (12, 13, 14))
     >>> counts = rng.poisson(5 * np.einsum("ir,jr,kr->ijk", a, b, c))
-    >>> fit = codiag.factorize(counts, 2, loss="poisson", seed=0)
+    >>> fit = codiag.factorize(counts, 2, loss="poisson", rng=0)
     >>> codiag.factor_error(fit, (a, b, c)) < 0.05
     True
     """
@@ -65,7 +65,7 @@ class Poisson(Loss):
         return self.link == "identity"
 
     @property
-    def slope_at_zero(self) -> float | None:  # type: ignore[override]
+    def zero_gradient(self) -> float | None:  # type: ignore[override]
         return 1.0 if self.link == "identity" else None
 
     def value(self, data: Array, model: Array) -> Array:
@@ -79,11 +79,11 @@ class Poisson(Loss):
     def derivative(self, data: Array, model: Array) -> Array:
         return self.mean(model) - data if self.link == "log" else 1 - data / positive(model)
 
-    def information(self, data: Array, model: Array) -> Array:
+    def fisher_information(self, data: Array, model: Array) -> Array:
         return self.mean(model) if self.link == "log" else 1 / positive(model)
 
-    def curvature(self, data: Array, model: Array) -> Array:
-        return self.information(data, model) if self.link == "log" else data / positive(model) ** 2
+    def hessian_bound(self, data: Array, model: Array) -> Array:
+        return self.fisher_information(data, model) if self.link == "log" else data / positive(model) ** 2
 
     def mean(self, model: Array) -> Array:
         if self.link == "identity":
@@ -92,13 +92,13 @@ class Poisson(Loss):
         most = math.log(float(xp.finfo(model.dtype).max)) / 2  # steps that go further are refused, without overflow
         return xp.exp(xp.clip(model, max=most))
 
-    def model_of(self, mean: float) -> float:
+    def inverse_mean(self, mean: float) -> float:
         return math.log(mean) if self.link == "log" else mean
 
-    def draw(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return np.asarray(rng.poisson(self.mean(model)), dtype=np.float64)
 
-    def response(self, data: Array) -> Array:
+    def working_response(self, data: Array) -> Array:
         return data if self.link == "identity" else array_namespace(data).log(data + 0.5)
 
     def check(self, least: float, largest: float) -> None:

@@ -18,20 +18,20 @@ Examples
 --------
 >>> import codiag
 >>> from codiag.methods import NLS
->>> planted = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0)
->>> fit = codiag.factorize(planted.tensor, 2, method=NLS(n_starts=5), seed=0)
+>>> planted = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, rng=0)
+>>> fit = codiag.factorize(planted.tensor, 2, method=NLS(n_starts=5), rng=0)
 >>> codiag.factor_error(fit, planted) < 0.05
 True
 """
 
 from codiag._checks import public_names
 from codiag.methods._als import ALS
-from codiag.methods._auto import METHODS, Auto, as_method
+from codiag.methods._auto import DEFAULT, METHODS, Auto, as_method
 from codiag.methods._joint import NOJD, OJD, random_directions
-from codiag.methods._method import Method, check_init, fit_or_refuse, start_from
+from codiag.methods._method import Init, Method, check_init, checked_fit, start_from
 from codiag.methods._nls import NLS
 from codiag.methods._tpm import TPM
-from codiag.problem import Estimate, Stage
+from codiag.problem import Estimate, LogEntry
 
 __all__ = ["ALS", "NLS", "NOJD", "OJD", "TPM", "Auto"]
 

@@ -8,13 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, moved
+from codiag._arrays import Array, array_namespace, to_namespace
 from codiag._checks import as_flag, as_number
-from codiag.least_squares import LeastSquares, alternate, merged_modes, random_components, with_best_weights
-from codiag.methods._method import Init, Method, check_init, check_monitor, has_rows, start_from
-from codiag.problem import Estimate, Log, Problem
+from codiag.least_squares import LeastSquares, Log, alternate, merged_modes, random_components, with_best_weights
+from codiag.methods._method import Init, Method, check_callback, check_init, has_rows, start_from
+from codiag.problem import Estimate, Problem
 from codiag.reduction import range_bases
-from codiag.search import Monitor, Watch
+from codiag.search import Callback, CallbackRunner
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,10 +44,10 @@ class ALS(Method):
         Whether to try, every sweep, to go on in the direction of the last (Bro, 1998).
     tol : float
         Stop when the relative error falls by less than this in a sweep.
-    max_sweeps : int
+    max_iter : int
         Sweeps before giving up.
-    monitor : callable, optional
-        Called as ``monitor(components, relative_error)`` after every sweep; True ends the fit there.
+    callback : callable, optional
+        Called as ``callback(components, relative_error)`` after every sweep; True ends the fit there.
 
     See Also
     --------
@@ -60,57 +60,59 @@ class ALS(Method):
     >>> import numpy as np
     >>> import codiag
     >>> tensor = np.random.default_rng(0).random((4, 5, 6))
-    >>> fit = codiag.factorize(tensor, 2, method=codiag.methods.ALS(init="svd"), constraints="nonnegative", seed=0)
+    >>> fit = codiag.factorize(tensor, 2, method=codiag.methods.ALS(init="svd"), constraints="nonnegative", rng=0)
     >>> all((factor >= 0).all() for factor in fit.factors)
     True
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset({"complex numbers", "constraints", "observed", "partial symmetry"})
+    supports: ClassVar[frozenset[str]] = frozenset(
+        {"complex numbers", "constraints", "missing entries", "partial symmetry"}
+    )
 
     init: Init = "random"
     orthogonalize: int = 0
     line_search: bool = False
     tol: float = 1e-8
-    max_sweeps: int = 1000
-    monitor: Monitor | None = None
+    max_iter: int = 1000
+    callback: Callback | None = None
 
     def __post_init__(self) -> None:
         check_init(self.init, ("random", "svd"))
         as_number("orthogonalize", self.orthogonalize, integer=True, zero=True)
         as_flag("line_search", self.line_search)
         as_number("tol", self.tol)
-        as_number("max_sweeps", self.max_sweeps, integer=True)
-        check_monitor(self.monitor)
+        as_number("max_iter", self.max_iter, integer=True)
+        check_callback(self.callback)
 
     @property
     def has_per_index_options(self) -> bool:
-        return has_rows(self.init) or self.monitor is not None
+        return has_rows(self.init) or self.callback is not None
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         log, start = Log(), self._start(problem, rng)
-        log.extend(start.stages)
+        log.extend(start.history)
         objective = LeastSquares(problem)
         components = objective.feasible(start.components) if problem.required_features else start.components
-        outcome = alternate(
+        result = alternate(
             objective,
             components,
-            max_sweeps=self.max_sweeps,
+            max_iter=self.max_iter,
             tol=self.tol,
             orthogonalize=self.orthogonalize,
             line_search=self.line_search,
-            watch=None if self.monitor is None else Watch.on_whole(self.monitor, problem),
+            callback=None if self.callback is None else CallbackRunner.on_whole(self.callback, problem),
         )
-        flops = 2.0 * outcome.n_sweeps * problem.tensor.order * problem.rank * math.prod(problem.tensor.shape)
-        error = math.sqrt(2 * outcome.objective / objective.squared_norm)
-        log.add("alternating least squares", outcome.n_sweeps, error, flops)
+        flops = 2.0 * result.n_iter * problem.tensor.order * problem.rank * math.prod(problem.tensor.shape)
+        error = math.sqrt(2 * result.objective / objective.squared_norm)
+        log.add("alternating least squares", result.n_iter, error, flops)
         if not problem.symmetric:
-            distance = None if problem.required_features else 2 * outcome.objective
-            return Estimate(outcome.components, log.stages, outcome.converged, distance)
+            distance = None if problem.required_features else 2 * result.objective
+            return Estimate(result.components, log.history, result.converged, distance)
         if problem.required_features:
-            merged = objective.feasible(outcome.components)
+            merged = objective.feasible(result.components)
         else:
-            merged = with_best_weights(problem.tensor, merged_modes(outcome.components).factors)
-        return Estimate(merged, log.stages, outcome.converged)
+            merged = with_best_weights(problem.tensor, merged_modes(result.components).factors)
+        return Estimate(merged, log.history, result.converged)
 
     def _start(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         if self.init != "svd":
@@ -125,4 +127,4 @@ class ALS(Method):
 def _padded(basis: Array, columns: Array) -> Array:
     """Return a basis, with random columns added if it has fewer than there are components."""
     xp = array_namespace(columns)
-    return xp.concat([moved(basis, columns), columns[:, basis.shape[1] :]], axis=1)
+    return xp.concat([to_namespace(basis, columns), columns[:, basis.shape[1] :]], axis=1)

@@ -13,12 +13,12 @@ from codiag._checks import as_number
 from codiag.least_squares import Limits
 from codiag.methods._als import ALS
 from codiag.methods._joint import NOJD, OJD
-from codiag.methods._method import Method, check_monitor, is_method
+from codiag.methods._method import Init, Method, check_callback, check_init, has_rows, is_method, start_from
 from codiag.methods._nls import NLS
 from codiag.methods._tpm import TPM
-from codiag.problem import Estimate, Problem
-from codiag.search import Monitor, Search
-from codiag.starts import Start
+from codiag.problem import Estimate, Problem, interior
+from codiag.search import Callback, Search
+from codiag.starts import Given, Start, default_starts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,14 +29,14 @@ class Auto(Method):
     should explain more than any rank-one term of noise. Otherwise components are swapped: the strongest term of the
     residual is added, all are refitted, and the component that the others make superfluous is removed. If components
     remain that explain hardly more than noise, further starts are random, until the lowest minimum has been reached
-    three times; ``fit.stages`` counts them, and says if they disagreed. With constraints, missing entries, or less than
-    ten thousand entries, random starts come before swaps. If the components that stand out leave nothing but noise, the
-    others are surplus: they are added one at a time, as the largest terms of it.
+    three times; ``fit.history`` counts them, and says if they disagreed. With constraints, missing entries, or less
+    than ten thousand entries, random starts come before swaps. If the significant components leave nothing but noise,
+    the others are superfluous: they are added one at a time, as the largest terms of it.
 
     Real data leaves more than noise, and then no residual says that the search may end. So all of it may take three
-    times the work for its first local minimum (`effort`), or a tenth of a second more; ``fit.stages`` and
-    ``fit.diagnose()`` say if it ended there. If components stand out and leave noise, but for a few that may have been
-    missed, there is a best fit that is worth finding: then it may take `max_starts` times as much.
+    times the work for its first local minimum (`max_work`), or a tenth of a second more; ``fit.history`` and
+    ``fit.diagnose()`` say if it ended there. If components are significant and leave noise, but for a few that may have
+    been missed, there is a best fit to be found: then it may take `max_starts` times as much.
 
     If the rank is larger than all modes but one, modes of tensors of higher order are taken together, or the
     rank-one matrices in the span of the slices are found by diagonalizing the equations that they satisfy (De
@@ -58,6 +58,8 @@ class Auto(Method):
 
     Parameters
     ----------
+    init : fit, (weights, factors) or factors, optional
+        The first start.
     starts : sequence of Start, optional
         Generators of starts, of `codiag.extending.Start`, in the order in which they are tried. By default they depend
         on the problem: joint diagonalization first, random ones last.
@@ -65,16 +67,16 @@ class Auto(Method):
         Starts, at most.
     tol : float
         Least squares stops when a step is smaller than this, relative to the factors.
-    max_sweeps : int
+    max_iter : int
         Steps of least squares from each start, at most; those of swaps come on top.
-    effort : float
+    max_work : float
         Work of the whole search, at most, relative to that for its first local minimum; 0.1 s more are always granted,
         and `max_starts` times as much if the residual shows that the model fits, or the tensor has less than ten
         thousand entries. Work is counted in steps, so that the same seed gives the same answer on every machine.
-    max_seconds : float, optional
-        Time after which the best fit so far is returned, which ``stages`` says, and ``converged`` as far as it is.
-    monitor : callable, optional
-        Called as ``monitor(components, relative_error)`` after every step of least squares on the core; True ends the
+    time_limit : float, optional
+        Time after which the best fit so far is returned, which ``history`` says, and ``converged`` as far as it is.
+    callback : callable, optional
+        Called as ``callback(components, relative_error)`` after every step of least squares on the core; True ends the
         fit there. With it, an interrupt by Ctrl-C returns the best fit so far.
 
     See Also
@@ -90,54 +92,68 @@ class Auto(Method):
     >>> from codiag.methods import Auto
     >>> rng = np.random.default_rng(0)
     >>> a, b, c = (rng.standard_normal((8, 5)) for _ in range(3))
-    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 5, method=Auto(max_starts=1), seed=0)
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 5, method=Auto(max_starts=1), rng=0)
     >>> codiag.factor_error(fit, (a, b, c)) < 1e-10
     True
     """
 
     supports: ClassVar[frozenset[str]] = frozenset(
-        {"complex numbers", "constraints", "loss", "observed", "partial symmetry"}
+        {"complex numbers", "constraints", "loss", "missing entries", "partial symmetry"}
     )
 
+    init: Init = None
     starts: Sequence[Start] | None = None
-    max_starts: int = 8
+    max_starts: int = 24
     tol: float = 1e-9
-    max_sweeps: int = 300
-    effort: float = 3.0
-    max_seconds: float | None = None
-    monitor: Monitor | None = None
+    max_iter: int = 300
+    max_work: float = 3.0
+    time_limit: float | None = None
+    callback: Callback | None = None
 
     def __post_init__(self) -> None:
         is_sequence = self.starts is None or isinstance(self.starts, Sequence)
         if not is_sequence or not all(isinstance(start, Start) for start in self.starts or ()):
             raise TypeError(f"starts must be a sequence of codiag.extending.Start() objects; got {self.starts!r}")
+        check_init(self.init, ())
         as_number("max_starts", self.max_starts, integer=True)
         as_number("tol", self.tol)
-        as_number("max_sweeps", self.max_sweeps, integer=True)
-        if self.effort != math.inf:
-            as_number("effort", self.effort)
-        if self.max_seconds is not None:
-            as_number("max_seconds", self.max_seconds)
-        check_monitor(self.monitor)
+        as_number("max_iter", self.max_iter, integer=True)
+        if self.max_work != math.inf:
+            as_number("max_work", self.max_work)
+        if self.time_limit is not None:
+            as_number("time_limit", self.time_limit)
+        check_callback(self.callback)
 
     @property
     def has_per_index_options(self) -> bool:
-        return self.monitor is not None or any(start.factors is not None for start in self.starts or ())
+        return (
+            has_rows(self.init)
+            or self.callback is not None
+            or any(start.factors is not None for start in self.starts or ())
+        )
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        starts = self.starts
+        if self.init is not None:
+            start = start_from(self.init, problem, rng)
+            first = Given(components=interior(start.components, problem.constraints), history=start.history)
+            starts = (first, *(default_starts(problem) if starts is None else starts))
         search = Search(
-            self.starts,
+            starts,
             self.max_starts,
-            limits=Limits(self.max_sweeps, self.tol),
-            monitor=self.monitor,
-            effort=self.effort,
-            max_seconds=self.max_seconds,
+            limits=Limits(self.max_iter, self.tol),
+            callback=self.callback,
+            max_work=self.max_work,
+            time_limit=self.time_limit,
         )
         return search.run(problem, rng)
 
 
+DEFAULT = Auto()
+"""The method if none is given."""
+
 METHODS: dict[str, Method] = {
-    "auto": Auto(),
+    "auto": DEFAULT,
     "ojd0": OJD(plug_in=False),
     "ojd1": OJD(plug_in=True),
     "nojd0": NOJD(plug_in=False),
@@ -151,10 +167,15 @@ METHODS: dict[str, Method] = {
 ALIASES = {"ojd": "ojd1", "nojd": "nojd1"}
 
 
-def as_method(method: object) -> Method:
-    """Return a method object as it is, or the one that has this name."""
+def as_method(method: object, init: Init = None) -> Method:
+    """Return a method object as it is, or the one that has this name, with a start if one is given."""
+    known = _named(method)
+    return known if init is None else known.with_init(init)
+
+
+def _named(method: object) -> Method:
     if method is None:
-        return Auto()
+        return DEFAULT
     if is_method(method):
         return method  # type: ignore[return-value]
     if isinstance(method, str):

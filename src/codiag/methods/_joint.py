@@ -11,20 +11,20 @@ from typing import Any, ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._arrays import Array, like, to_host
+from codiag._arrays import Array, asarray_like, to_host
 from codiag._checks import as_flag, as_number, as_real_array
 from codiag.diagonalize import UWEDGE, Diagonalization, Diagonalizer, OrthogonalNewton, TwoSided, check_method
-from codiag.least_squares import best_rank_one, unit_components, with_best_weights
+from codiag.least_squares import Log, best_rank_one, unit_components, with_best_weights
 from codiag.methods._method import Method
-from codiag.problem import Estimate, Log, Problem
+from codiag.problem import Estimate, Problem
 from codiag.reduction import Reduction, reduce, uncompressed, whiten, whitened
 from codiag.starts import (
     Roles,
+    check_roles,
     components_from_sides,
     diagonalized,
     matrix_roles,
     merged_core,
-    roles_refusal,
     symmetric_components,
 )
 from codiag.tensors import DenseTensor, FactoredTensor
@@ -88,15 +88,16 @@ class JointMethod(Method):
     def has_per_index_options(self) -> bool:
         return not isinstance(self.directions, str)
 
-    def refusal(self, problem: Problem) -> str | None:
+    def check_supported(self, problem: Problem) -> None:
         together = not self.orthogonal  # a mode has no more orthonormal columns than its size
-        return super().refusal(problem) or roles_refusal(problem, type(self).__name__, together=together)
+        super().check_supported(problem)
+        check_roles(problem, type(self).__name__, together=together)
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         log = Log()
         reduction = self._reduce(problem, rng)
         components, converged = self._fit_core(reduction.core, matrix_roles(problem), problem.rank, rng, log)
-        return Estimate(reduction.to_tensor(components), log.stages, converged)
+        return Estimate(reduction.to_tensor(components), log.history, converged)
 
     def _fit_core(
         self, core: DenseTensor, roles: Roles, rank: int, rng: np.random.Generator, log: Log
@@ -104,7 +105,7 @@ class JointMethod(Method):
         """Diagonalize projections along the drawn directions and, with `plug_in`, along the estimated factors."""
         if rank == 1:
             return best_rank_one(core), True
-        directions = [like(rows, core.reference) for rows in self._draw(core, roles, rng)]
+        directions = [asarray_like(rows, core.reference) for rows in self._draw(core, roles, rng)]
         fit = self._diagonalize(core, roles, rank, directions, rng, log, "diagonalize")
         components = _components(core, roles, fit)
         if self.plug_in:
@@ -207,7 +208,7 @@ class OJD(JointMethod):
         Whether to compress the tensor first, as for `NOJD`.
     whiten : bool
         Whether to test if the factors are orthogonal, and to whiten the tensor if they are not. If orthogonal factors
-        leave a large residual, the test estimates free factors. ``fit.stages`` includes this diagonalization, and
+        leave a large residual, the test estimates free factors. ``fit.history`` includes this diagonalization, and
         those before the whitening.
 
     See Also
@@ -220,7 +221,7 @@ class OJD(JointMethod):
     >>> import numpy as np
     >>> import codiag
     >>> q = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0]
-    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", q, q, q), 5, method=codiag.methods.OJD(), seed=0)
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", q, q, q), 5, method=codiag.methods.OJD(), rng=0)
     >>> codiag.factor_error(fit, [q] * 3) < 1e-10
     True
     """
@@ -241,7 +242,7 @@ class OJD(JointMethod):
         core = reduction.core
         components, converged = self._fit_core(core, roles, rank, rng, log)
         if not self.whiten or not _seems_free(core, components, roles, rank, log):
-            return Estimate(reduction.to_tensor(components), log.stages, converged)
+            return Estimate(reduction.to_tensor(components), log.history, converged)
         if not core.symmetric or not self.compress:
             raise ValueError("tensor must have orthogonal factors for OJD, but they are not orthogonal; use NOJD")
         return self._fit_white(reduction, whiten(reduction.problem), roles, rank, rng, log)
@@ -252,7 +253,7 @@ class OJD(JointMethod):
         log.add("whiten", 0, 0.0)
         components, converged = self._fit_core(white.core, roles, rank, rng, log)
         lifted = unit_components(white.to_tensor(components))
-        return Estimate(reduction.to_tensor(with_best_weights(reduction.core, lifted.factors)), log.stages, converged)
+        return Estimate(reduction.to_tensor(with_best_weights(reduction.core, lifted.factors)), log.history, converged)
 
     def _default(self, symmetric: bool) -> Diagonalizer:
         return OrthogonalNewton() if symmetric else TwoSided(orthogonal=True)
@@ -300,7 +301,7 @@ class NOJD(JointMethod):
     >>> import codiag
     >>> rng = np.random.default_rng(0)
     >>> a, b, c = (rng.standard_normal((6, 4)) for _ in range(3))
-    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 4, method=codiag.methods.NOJD(), seed=0)
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 4, method=codiag.methods.NOJD(), rng=0)
     >>> codiag.factor_error(fit, (a, b, c)) < 1e-8
     True
     """
@@ -346,5 +347,5 @@ def _seems_free(core: DenseTensor, components: FactoredTensor, roles: Roles, ran
     free = NOJD(plug_in=False, directions="orthonormal", compress=False)
     trial = Log()
     with_free, _ = free._fit_core(core, roles, rank, np.random.default_rng(0), trial)
-    log.extend([stage._replace(name="try free factors") for stage in trial.stages])
+    log.extend([stage._replace(name="try free factors") for stage in trial.history])
     return core.squared_distance(with_free.weights, with_free.factors) < residual / FREE_GAIN

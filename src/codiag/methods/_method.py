@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from codiag._arrays import is_complex, like, to_host
+from codiag._arrays import asarray_like, is_complex, to_host
 from codiag._checks import as_number_array
 from codiag.least_squares import merged_modes, random_components
 from codiag.problem import Estimate, Problem
@@ -18,17 +18,21 @@ COMPLEX = "complex numbers"
 """The feature of problems whose entries are complex."""
 
 
+Init: TypeAlias = Any
+"""Where to start: "random", a method, a fit, or a pair (weights, factors)."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Method(ABC):
     """A configured way to factorize a tensor; pass it to `codiag.factorize`.
 
     A subclass implements `fit`, declares in `supports` which features of a problem it takes into account, and says in
-    `refusal` what else it cannot do. It has no data.
+    `check_supported` what else it cannot do. It has no data.
 
     Attributes
     ----------
     supports : frozenset of str
-        Features of a problem that are taken into account: of "constraints", "observed" (missing entries and weights),
+        Features of a problem that are taken into account: of "constraints", "missing entries" (and weights),
         "partial symmetry" (modes some of which share a factor) and "complex numbers".
     needs_orthogonal : bool
         Whether the factors must be orthogonal, or made so by the problem's second moment.
@@ -54,7 +58,7 @@ class Method(ABC):
 
     @property
     def has_per_index_options(self) -> bool:
-        """Whether an option has one row per index (a given start, a monitor), so that empty slices must be kept.
+        """Whether an option has one row per index (a given start, a callback), so that empty slices must be kept.
 
         Examples
         --------
@@ -73,7 +77,7 @@ class Method(ABC):
         Parameters
         ----------
         problem : Problem
-            One that `refusal` returns None for.
+            One that `check_supported` accepts.
         rng : numpy.random.Generator
             All random numbers come from it.
 
@@ -84,7 +88,7 @@ class Method(ABC):
 
         See Also
         --------
-        Method.refusal : The reason why a method cannot solve a problem.
+        Method.check_supported : Raises if a method cannot solve a problem.
 
         Examples
         --------
@@ -97,18 +101,43 @@ class Method(ABC):
         (True, (3, 4, 5))
         """
 
-    def refusal(self, problem: Problem) -> str | None:
-        """Return the reason why this method cannot solve a problem.
+    def with_init(self, init: Init) -> Method:
+        """Return this method with a given first start.
+
+        Parameters
+        ----------
+        init : fit, (weights, factors) or factors
+            The start.
+
+        Returns
+        -------
+        Method
+            Of the same kind, with its option `init` set.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.methods import ALS
+        >>> ALS().with_init([np.ones((size, 1)) for size in (3, 4, 5)]).has_per_index_options
+        True
+        """
+        if "init" not in {option.name for option in fields(self)}:
+            raise ValueError(f"init must be left out for {type(self).__name__}, which needs no start; use ALS or NLS")
+        changed: Method = replace(self, init=init)  # type: ignore[call-arg]
+        return changed
+
+    def check_supported(self, problem: Problem) -> None:
+        """Raise if this method cannot solve a problem, with a sentence that names the way out.
 
         Parameters
         ----------
         problem : Problem
             The problem that is to be solved.
 
-        Returns
-        -------
-        str or None
-            A sentence with the way out, or None if the method can.
+        Raises
+        ------
+        ValueError
+            If it cannot.
 
         See Also
         --------
@@ -118,39 +147,31 @@ class Method(ABC):
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> from codiag.methods import NLS, OJD
-        >>> problem = codiag.Problem(np.ones((3, 4, 5)), 1, constraints="nonnegative")
-        >>> NLS().refusal(problem) is None, OJD().refusal(problem) is None
-        (True, False)
+        >>> from codiag.methods import NLS
+        >>> NLS().check_supported(codiag.Problem(np.ones((3, 4, 5)), 1, constraints="nonnegative"))
         """
         required = problem.required_features | ({COMPLEX} if problem.numbers_per_entry > 1 else set())
         unsupported = sorted(required - self.supports)
-        if not unsupported:
-            return None
-        name, what = type(self).__name__, " and ".join(unsupported)
-        others = "leave method out" if "loss" in unsupported else "use ALS or NLS, or leave method out"
-        return f"{name} cannot take {what} into account; {others}"
+        if unsupported:
+            name, what = type(self).__name__, " and ".join(unsupported)
+            others = "leave method out" if "loss" in unsupported else "use ALS or NLS, or leave method out"
+            raise ValueError(f"{name} cannot take {what} into account; {others}")
 
 
-def fit_or_refuse(method: Method, problem: Problem, rng: np.random.Generator) -> Estimate:
-    """Solve a problem, or raise with the reason why this method cannot."""
-    reason = method.refusal(problem)
-    if reason is not None:
-        raise ValueError(reason)
+def checked_fit(method: Method, problem: Problem, rng: np.random.Generator) -> Estimate:
+    """Solve a problem, or raise if this method cannot."""
+    method.check_supported(problem)
     estimate = method.fit(problem, rng)
     if not hasattr(estimate, "components"):
         raise TypeError(f"{type(method).__name__}.fit must return an Estimate; got {type(estimate).__name__}")
     return estimate
 
 
-Init: TypeAlias = Any
-"""Where to start: "random", a method, a fit, or a pair (weights, factors)."""
-
-
 def check_init(init: Init, names: tuple[str, ...] = ("random",)) -> None:
     """Raise unless `start_from` takes a start, or it has one of these names."""
     if isinstance(init, str) and init not in names:
-        raise ValueError(f"init must be one of {', '.join(names)}, a method, a fit or a pair; got {init!r}")
+        named = f"one of {', '.join(names)}, " if names else ""
+        raise ValueError(f"init must be {named}a method, a fit or a pair (weights, factors); got {init!r}")
     if init is None or isinstance(init, str) or is_method(init):
         return
     weights, factors = _components(init)
@@ -171,7 +192,7 @@ def is_random(init: Init) -> bool:
 
 def is_method(init: object) -> bool:
     """Return whether a start is an object with the interface of `Method`."""
-    return not isinstance(init, type) and hasattr(init, "fit") and hasattr(init, "refusal")
+    return not isinstance(init, type) and hasattr(init, "fit") and hasattr(init, "check_supported")
 
 
 def has_rows(init: Init) -> bool:
@@ -179,10 +200,10 @@ def has_rows(init: Init) -> bool:
     return init.has_per_index_options if is_method(init) else not isinstance(init, str | None)
 
 
-def check_monitor(monitor: object) -> None:
-    """Raise unless a monitor, if any, can be called."""
-    if monitor is not None and not callable(monitor):
-        raise TypeError(f"monitor must be None or a function of components and their relative error; got {monitor!r}")
+def check_callback(callback: object) -> None:
+    """Raise unless a callback, if any, can be called."""
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be None or a function of components and their relative error; got {callback!r}")
 
 
 def start_from(init: Init, problem: Problem, rng: np.random.Generator) -> Estimate:
@@ -194,15 +215,15 @@ def start_from(init: Init, problem: Problem, rng: np.random.Generator) -> Estima
     if is_random(init):
         return Estimate(random_components(problem.complete().tensor, rank, rng), (), False)
     if is_method(init):
-        return fit_or_refuse(init, problem if problem.required_features <= init.supports else problem.complete(), rng)
+        return checked_fit(init, problem if problem.required_features <= init.supports else problem.complete(), rng)
     weights, factors = _components(init)
     shapes = [factor.shape for factor in factors]
     if shapes != [(size, rank) for size in tensor.shape]:
         raise ValueError(f"init must have factors of shapes {[(size, rank) for size in tensor.shape]}; got {shapes}")
     if any(map(is_complex, factors)) and not is_complex(tensor.reference):
         raise TypeError("init must be real, as the tensor is; got complex factors")
-    given = [like(factor, tensor.reference) for factor in factors]
-    sizes = like(np.ones(rank) if weights is None else weights, tensor.reference)
+    given = [asarray_like(factor, tensor.reference) for factor in factors]
+    sizes = asarray_like(np.ones(rank) if weights is None else weights, tensor.reference)
     components = FactoredTensor(sizes, given, symmetric=False)
     return Estimate(merged_modes(components) if problem.symmetric is True else components, (), False)
 
@@ -210,7 +231,8 @@ def start_from(init: Init, problem: Problem, rng: np.random.Generator) -> Estima
 def _components(init: Init) -> tuple[np.ndarray | None, list[np.ndarray]]:
     """Return the weights and factors of a start on the host."""
     try:
-        weights, factors = components_of(init) or init
+        is_factors = isinstance(init, list | tuple) and len(init) > 2
+        weights, factors = (None, init) if is_factors else components_of(init) or init
         factors = list(factors)
     except (TypeError, ValueError):
         hint = "; did you forget the parentheses?" if isinstance(init, type) else ""

@@ -10,9 +10,9 @@ import numpy as np
 
 from codiag._checks import as_number
 from codiag.least_squares import Limits
-from codiag.methods._method import Init, Method, check_init, check_monitor, has_rows, is_random, start_from
+from codiag.methods._method import Init, Method, check_callback, check_init, has_rows, is_random, start_from
 from codiag.problem import Estimate, Problem
-from codiag.search import Monitor, Search
+from codiag.search import Callback, Search
 from codiag.starts import Given, Random, Start
 
 
@@ -28,7 +28,7 @@ class NLS(Method):
     three products with the tensor, :math:`O(k \prod_m d_m)` flops, a step on the whole tensor, and
     :math:`O(k^2 \sum_m d_m)` a product with the Gauss-Newton matrix. *Guarantees* a minimum if ``converged`` is
     true; first-order standard errors are valid there. *Fails* by ending in a local minimum, which a single random
-    start does on hard tensors, or by following components that cancel each other; ``converged`` is then false.
+    start does on hard tensors, or if the fit is degenerate; ``converged`` is then false.
 
     Parameters
     ----------
@@ -38,12 +38,12 @@ class NLS(Method):
         Random starts, at most: no further one is taken if the fit is clearly the best.
     tol : float
         Stop when a step is smaller than this, relative to the factors.
-    max_sweeps : int
+    max_iter : int
         Steps from each start, at most; those of swaps come on top.
     max_replacements : int
         Components that may be swapped for others, from each start.
-    monitor : callable, optional
-        Called as ``monitor(components, relative_error)`` after every step on the core, or on the whole problem; True
+    callback : callable, optional
+        Called as ``callback(components, relative_error)`` after every step on the core, or on the whole problem; True
         ends the fit there.
 
     See Also
@@ -57,38 +57,40 @@ class NLS(Method):
     >>> import codiag
     >>> from codiag.methods import ALS, NLS
     >>> tensor = np.random.default_rng(0).random((4, 5, 6))
-    >>> codiag.factorize(tensor, 2, method=NLS(init=ALS(max_sweeps=20)), seed=0).converged
+    >>> codiag.factorize(tensor, 2, method=NLS(init=ALS(max_iter=20)), rng=0).converged
     True
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset({"complex numbers", "constraints", "observed", "partial symmetry"})
+    supports: ClassVar[frozenset[str]] = frozenset(
+        {"complex numbers", "constraints", "missing entries", "partial symmetry"}
+    )
 
     init: Init = "random"
     n_starts: int = 1
     tol: float = 1e-9
-    max_sweeps: int = 300
+    max_iter: int = 300
     max_replacements: int = 8
-    monitor: Monitor | None = None
+    callback: Callback | None = None
 
     def __post_init__(self) -> None:
         check_init(self.init)
         as_number("n_starts", self.n_starts, integer=True)
         as_number("tol", self.tol)
-        as_number("max_sweeps", self.max_sweeps, integer=True)
+        as_number("max_iter", self.max_iter, integer=True)
         as_number("max_replacements", self.max_replacements, integer=True, zero=True)
-        check_monitor(self.monitor)
+        check_callback(self.callback)
 
     @property
     def has_per_index_options(self) -> bool:
-        return has_rows(self.init) or self.monitor is not None
+        return has_rows(self.init) or self.callback is not None
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
-        limits = Limits(self.max_sweeps, self.tol)
-        search = Search(self._starts(problem, rng), self.n_starts, self.max_replacements, limits, self.monitor)
+        limits = Limits(self.max_iter, self.tol)
+        search = Search(self._starts(problem, rng), self.n_starts, self.max_replacements, limits, self.callback)
         return search.run(problem, rng)
 
     def _starts(self, problem: Problem, rng: np.random.Generator) -> Sequence[Start]:
         if is_random(self.init):
-            return (Random(on_core=True, is_swept=False),)
+            return (Random(uses_core=True, is_swept=False),)
         start = start_from(self.init, problem, rng)
-        return (Given(components=start.components, stages=start.stages),)
+        return (Given(components=start.components, history=start.history),)

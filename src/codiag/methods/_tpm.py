@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._arrays import Array, epsilon, like
+from codiag._arrays import Array, asarray_like, epsilon
 from codiag._checks import as_number
-from codiag.least_squares import unit_components, with_best_weights
+from codiag.least_squares import Log, unit_components, with_best_weights
 from codiag.methods._method import Method
-from codiag.problem import Estimate, Log, Problem
+from codiag.problem import Estimate, Problem
 from codiag.reduction import whitened
 from codiag.tensors import FactoredTensor, Tensor
 
@@ -37,7 +37,7 @@ class TPM(Method):
         Number of random starts for each component.
     tol : float
         Stop when all steps are shorter.
-    max_sweeps : int
+    max_iter : int
         Largest number of iterations for each component.
 
     See Also
@@ -55,49 +55,49 @@ class TPM(Method):
     >>> import codiag
     >>> q = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 3)))[0]
     >>> tensor = np.einsum("r,ir,jr,kr->ijk", [3.0, 2.0, 1.0], q, q, q)
-    >>> codiag.factor_error(codiag.factorize(tensor, 3, method=codiag.methods.TPM(), seed=0), [q] * 3) < 1e-6
+    >>> codiag.factor_error(codiag.factorize(tensor, 3, method=codiag.methods.TPM(), rng=0), [q] * 3) < 1e-6
     True
     """
 
     n_restarts: int = 10
     tol: float = 1e-10
-    max_sweeps: int = 500
+    max_iter: int = 500
 
     needs_orthogonal: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         as_number("n_restarts", self.n_restarts, integer=True)
         as_number("tol", self.tol)
-        as_number("max_sweeps", self.max_sweeps, integer=True)
+        as_number("max_iter", self.max_iter, integer=True)
 
-    def refusal(self, problem: Problem) -> str | None:
+    def check_supported(self, problem: Problem) -> None:
         smallest = min(problem.tensor.shape)
         if problem.rank > smallest:
-            return (
+            raise ValueError(
                 f"rank must be at most {smallest}, the smallest mode, for TPM, whose factors are orthogonal; "
                 f"got {problem.rank}"
             )
-        return super().refusal(problem)
+        super().check_supported(problem)
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         log = Log()
         if problem.second_moment is None:
             components, converged = self._deflate(problem.tensor, problem.rank, rng, log)
-            return Estimate(components, log.stages, converged)
+            return Estimate(components, log.history, converged)
         reduction, white = whitened(problem)
         components, converged = self._deflate(white.core, problem.rank, rng, log)
         factors = unit_components(white.to_tensor(components)).factors
-        return Estimate(reduction.to_tensor(with_best_weights(reduction.core, factors)), log.stages, converged)
+        return Estimate(reduction.to_tensor(with_best_weights(reduction.core, factors)), log.history, converged)
 
     def _deflate(self, tensor: Tensor, rank: int, rng: np.random.Generator, log: Log) -> tuple[FactoredTensor, bool]:
         """Estimate components one by one, each after subtracting those before."""
-        components, n_sweeps, converged = self._iterate(tensor, None, rng)
+        components, n_iter, converged = self._iterate(tensor, None, rng)
         for _ in range(rank - 1):
             component, n_steps, is_stationary = self._iterate(tensor, components, rng)
-            components, n_sweeps = components.joined(component), n_sweeps + n_steps
+            components, n_iter = components.joined(component), n_iter + n_steps
             converged = converged and is_stationary
-        flops = 2.0 * n_sweeps * self.n_restarts * math.prod(tensor.shape) * (1 if tensor.symmetric else tensor.order)
-        log.add("power iterations", n_sweeps, math.nan, flops)
+        flops = 2.0 * n_iter * self.n_restarts * math.prod(tensor.shape) * (1 if tensor.symmetric else tensor.order)
+        log.add("power iterations", n_iter, math.nan, flops)
         return components, converged
 
     def _iterate(
@@ -106,11 +106,11 @@ class TPM(Method):
         """Return the best component of all restarts, the number of steps, and whether its iteration converged."""
         xp = array_namespace(tensor.reference)
         drawn = [rng.standard_normal((size, self.n_restarts)) for size in tensor.shape]
-        factors = [like(columns / np.linalg.norm(columns, axis=0), tensor.reference) for columns in drawn]
+        factors = [asarray_like(columns / np.linalg.norm(columns, axis=0), tensor.reference) for columns in drawn]
         factors = _shared(factors, tensor.symmetric)
         lengths, n_steps = xp.ones_like(factors[0][0, :]), 0
         tol = max(self.tol, 4 * epsilon(tensor.reference))
-        while n_steps < self.max_sweeps and float(xp.max(lengths)) > tol:
+        while n_steps < self.max_iter and float(xp.max(lengths)) > tol:
             previous, n_steps = factors[0], n_steps + 1
             for mode in range(1 if tensor.symmetric else tensor.order):
                 image = _contract(tensor, subtracted, factors, mode)

@@ -20,6 +20,7 @@ Examples
 
 from codiag._checks import public_names
 from codiag.metrics._communities import overlapping_nmi
+from codiag.metrics._compare import Comparison, compare
 from codiag.metrics._core_consistency import consistency_of, core_consistency
 from codiag.metrics._factors import (
     Matching,

@@ -28,7 +28,7 @@ def overlapping_nmi(estimate: Any, truth: Any) -> float:
 
     See Also
     --------
-    codiag.models.MixedMembershipCommunities.overlapping_labels : The cover that memberships imply.
+    codiag.models.MixedMembershipSBM.overlapping_labels : The cover that memberships imply.
 
     Examples
     --------

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codiag._arrays import TensorLike, double, like, squared_magnitudes, to_host
+from codiag._arrays import TensorLike, asarray_like, squared_magnitudes, to_double, to_host
 from codiag.least_squares import unit_components
 from codiag.problem import Problem
 from codiag.tensors import DenseTensor, FactoredTensor
@@ -51,33 +51,33 @@ def core_consistency(fit: Factorization, tensor: TensorLike) -> float:
     >>> import codiag
     >>> from codiag.metrics import core_consistency
     >>> from codiag.synthetic import noisy_tensor
-    >>> tensor = noisy_tensor((8, 9, 10), 3, noise=0.01, seed=2).tensor
-    >>> core_consistency(codiag.factorize(tensor, 3, seed=0), tensor) > 99
+    >>> tensor = noisy_tensor((8, 9, 10), 3, noise=0.01, rng=2).tensor
+    >>> core_consistency(codiag.factorize(tensor, 3, rng=0), tensor) > 99
     True
-    >>> core_consistency(codiag.factorize(tensor, 5, seed=0), tensor) < 50
+    >>> core_consistency(codiag.factorize(tensor, 5, rng=0), tensor) < 50
     True
     """
     if not (hasattr(fit, "factors") and hasattr(fit, "problem")):
         raise TypeError(f"fit must be a Factorization, as codiag.factorize returns it; got {type(fit).__name__}")
-    observed = None if fit.problem is None else fit.problem.observed
+    weights = None if not fit.problem.has_data else fit.problem.weights
     if tuple(getattr(tensor, "shape", fit.shape)) != fit.shape:
         raise ValueError(f"tensor must have the shape of the fit, {fit.shape}; got {tuple(tensor.shape)}")
-    problem = Problem(tensor, fit.rank, observed=observed)
+    problem = Problem(tensor, fit.rank, weights=weights)
     if problem.tensor.shape != fit.shape:
         raise ValueError(f"tensor must have the shape of the fit, {fit.shape}; got {problem.tensor.shape}")
-    return consistency_of(fit.tensor, problem)
+    return consistency_of(fit._components, problem)
 
 
 def consistency_of(components: FactoredTensor, problem: Problem) -> float:
     """Return the core consistency of components with the tensor of a problem, missing entries filled."""
     components = unit_components(components)
-    factors = [double(to_host(factor)) for factor in components.factors]
+    factors = [to_double(to_host(factor)) for factor in components.factors]
     factors[0] = factors[0] * to_host(components.weights)
     tensor = problem.tensor
     if problem.entries is not None:
         entries = np.where(problem.observed_mask(), to_host(tensor.to_dense()), to_host(components.to_dense()))
         tensor = DenseTensor.of(entries, symmetric=False)
-    bases = [like(np.linalg.pinv(factor).T, tensor.reference) for factor in factors]
-    core = double(to_host(tensor.compress(*bases).to_dense()))
+    bases = [asarray_like(np.linalg.pinv(factor).T, tensor.reference) for factor in factors]
+    core = to_double(to_host(tensor.compress(*bases).to_dense()))
     core[(np.arange(components.rank),) * components.order] -= 1
     return float(100 * (1 - np.sum(squared_magnitudes(core)) / components.rank))

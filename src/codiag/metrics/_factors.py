@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from codiag._arrays import Array, double, is_complex, squared_magnitudes, to_host
+from codiag._arrays import Array, is_complex, squared_magnitudes, to_double, to_host
 from codiag._checks import as_finite, as_number_array
-from codiag._text import Described
+from codiag._text import ReprMixin
 from codiag.tensors import components_of, n_axes
 
 Factors = Any
@@ -19,7 +19,7 @@ Factors = Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Matching(Described):
+class Matching(ReprMixin):
     """A one-to-one matching of estimated and true components.
 
     Attributes
@@ -272,7 +272,7 @@ def _compared(estimate: Factors, truth: Factors) -> tuple[list[np.ndarray], list
 
 
 def _on_host(factors: Factors, name: str) -> list[np.ndarray]:
-    return [double(to_host(as_number_array(array, name))) for array in _modes(factors)]
+    return [to_double(to_host(as_number_array(array, name))) for array in _modes(factors)]
 
 
 def unit_factors(factors: Factors, name: str) -> list[np.ndarray]:
@@ -307,8 +307,8 @@ def _shifted(array: np.ndarray, exponent: int) -> np.ndarray:
 
 def _modes(factors: Factors) -> Sequence[Array]:
     if hasattr(factors, "right_factor"):  # a Diagonalization
-        is_one_sided = factors.symmetric or factors.hermitian
-        return [factors.factor] if is_one_sided else [factors.factor, factors.right_factor]
+        is_cone = factors.symmetric or factors.hermitian
+        return [factors.factor] if is_cone else [factors.factor, factors.right_factor]
     components = components_of(factors)
     if components is not None:
         return components[1]

@@ -10,8 +10,8 @@ Data                               Model                                        
 ================================== ============================================ ===================================
 samples that are matrices, arrays  `CP`                                         components, coefficients of samples
 labels by several workers          `DawidSkene`                                 true labels, confusion of workers
-labels by judges who think alike   `Jury`                                       true labels, families of judges
-a network                          `MixedMembershipCommunities`                 overlapping communities
+labels by correlated judges   `Jury`                                       true labels, clusters of judges
+a network                          `MixedMembershipSBM`                 overlapping communities
 counts of words, mixed topics      `LatentDirichlet`                            topics, their shares
 counts of words, one topic each    `SingleTopic`                                topics, their frequencies
 points in several clusters         `SphericalGaussianMixture`                   means, variances, weights
@@ -32,7 +32,7 @@ Examples
 --------
 >>> from codiag.models import DawidSkene
 >>> from codiag.synthetic import crowd_votes, worker_confusions
->>> crowd = crowd_votes(300, worker_confusions(10, 2, seed=0), seed=1)
+>>> crowd = crowd_votes(300, worker_confusions(10, 2, rng=0), rng=1)
 >>> model = DawidSkene(random_state=0).fit(crowd.votes)
 >>> bool((model.labels_ == crowd.truth).mean() > 0.9)
 True
@@ -42,7 +42,7 @@ from codiag._checks import public_names
 from codiag.models._cp import CP
 from codiag.models.base import jackknife_standard_errors
 from codiag.models.chains import HiddenMarkov
-from codiag.models.communities import MixedMembershipCommunities
+from codiag.models.communities import MixedMembershipSBM
 from codiag.models.crowd import DawidSkene
 from codiag.models.jury import Jury
 from codiag.models.mixtures import MultiviewMixture, SphericalGaussianMixture
@@ -57,7 +57,7 @@ __all__ = [
     "HiddenMarkov",
     "Jury",
     "LatentDirichlet",
-    "MixedMembershipCommunities",
+    "MixedMembershipSBM",
     "MultiviewMixture",
     "SingleTopic",
     "SphericalGaussianMixture",

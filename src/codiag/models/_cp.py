@@ -11,7 +11,7 @@ from sklearn import get_config
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from codiag._arrays import Array, like, to_host
+from codiag._arrays import Array, asarray_like, to_host
 from codiag._checks import ConvergenceWarning, as_real_array
 from codiag.constraints import ConstraintsLike
 from codiag.labels import Labelled, is_xarray, read_labelled, read_like
@@ -19,7 +19,7 @@ from codiag.losses import Loss
 from codiag.methods import as_method
 from codiag.models.base import Model, as_seed
 from codiag.problem import Problem, most_components
-from codiag.result import Factorization, as_array_of_samples, complaint_about, explained_share, solve
+from codiag.result import Factorization, as_array_of_samples, explained_share, solve, warning_message
 from codiag.selection import fit_with_chosen_rank
 from codiag.tensors import FactoredTensor
 
@@ -42,9 +42,11 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         Number of components; None for the choice of `codiag.choose_rank` from one to ten, and an error if it supports
         no number.
     loss : Loss or str, optional
-        How entries scatter, as in `codiag.factorize`: "poisson" for counts.
+        The noise distribution, as in `codiag.factorize`: "poisson" for counts.
     constraints : Constraint, str, or sequence with one for each mode, optional
         As in `codiag.factorize`; the first of a sequence is for the coefficients of samples.
+    init : fit, (weights, factors) or factors, optional
+        As in `codiag.factorize`: the first start.
     method : Method or str, optional
         As in `codiag.factorize`; by default `codiag.methods.Auto`.
     random_state : int, optional
@@ -52,12 +54,12 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     Attributes
     ----------
-    factorization_ : Factorization
+    decomposition_ : Factorization
         The fit to the samples, with standard errors, ``diagnose()`` and more; samples are its first mode.
     factors_ : list of arrays of shape (d_m, n_components)
         Unit columns, for each mode of the features.
     factors_standard_errors_ : list of arrays of shape (d_m, n_components)
-        Standard errors of the entries, for white noise; as ``factorization_.entry_standard_errors``.
+        Standard errors of the entries, for white noise; as ``decomposition_.entry_standard_errors``.
     n_components_ : int
         Number of components.
     n_features_in_ : int
@@ -90,16 +92,18 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         *,
         loss: Loss | str | None = None,
         constraints: ConstraintsLike = None,
+        init: Any = None,
         method: Any = None,
         random_state: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.loss = loss
         self.constraints = constraints
+        self.init = init
         self.method = method
         self.random_state = random_state
 
-    def learn(self, data: Any) -> tuple[Warning, ...]:
+    def _fit(self, data: Any) -> tuple[Warning, ...]:
         """Do the work of `fit` without issuing warnings, and return them.
 
         Parameters
@@ -116,7 +120,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         --------
         >>> import numpy as np
         >>> from codiag.models import CP
-        >>> CP(1, random_state=0).learn(np.ones((4, 3, 2)))
+        >>> CP(1, random_state=0)._fit(np.ones((4, 3, 2)))
         ()
         """
         if isinstance(self.n_components, str):
@@ -126,11 +130,11 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         samples = self._checked(plain, reset=True)
         stated = {"loss": self.loss, "constraints": self.constraints, "symmetric": False, "labels": labels}
         fit = self._fitted(samples, stated)
-        self.factorization_ = fit
+        self.decomposition_ = fit
         self.factors_ = list(fit.factors[1:])
         self.n_components_ = fit.rank
-        complaint = complaint_about(fit, as_method(self.method))
-        return () if complaint is None else (ConvergenceWarning(complaint),)
+        message = warning_message(fit, as_method(self.method))
+        return () if message is None else (ConvergenceWarning(message),)
 
     @property
     def factors_standard_errors_(self) -> list[np.ndarray]:
@@ -145,21 +149,21 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         [(3, 1), (2, 1)]
         """
         check_is_fitted(self)
-        return list(self.factorization_.entry_standard_errors[1:])
+        return list(self.decomposition_.entry_standard_errors[1:])
 
     def _fitted(self, samples: Any, stated: dict[str, Any]) -> Factorization:
         """Return the fit of samples, with the rank chosen if it is not given."""
-        seed = as_seed(self.random_state)
+        rng = as_seed(self.random_state)
         if self.n_components is None:
-            problem = Problem.of_any_rank(samples, **stated)
-            return fit_with_chosen_rank(problem, self.method, seed, "n_components cannot be None")
+            problem = Problem(samples, "auto", **stated)
+            return fit_with_chosen_rank(problem, as_method(self.method, self.init), rng, "n_components cannot be None")
         limit = most_components(samples.shape)
         if self.n_components > limit:
             raise ValueError(
-                f"n_components must be at most {limit}, which is enough for all samples of shape {samples.shape}; "
+                f"n_components must be at most {limit}, the largest rank of samples of shape {samples.shape}; "
                 f"got {self.n_components}"
             )
-        return solve(Problem(samples, self.n_components, **stated), as_method(self.method), seed)
+        return solve(Problem(samples, self.n_components, **stated), as_method(self.method, self.init), rng)
 
     def transform(self, X: Any) -> Array:  # noqa: N803
         """Return the coefficients of samples for the fitted factors of the features, under the same constraints.
@@ -189,7 +193,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         """
         check_is_fitted(self)
         samples = self._read(X)
-        coefficients, labels = self.factorization_.transform(samples), samples.labels
+        coefficients, labels = self.decomposition_.transform(samples), samples.labels
         if labels is not None and is_xarray(X) and self._output() == "default":
             return as_array_of_samples(coefficients, X, labels.names[0])
         if labels is None or labels.values[0] is None or self._output() != "pandas":
@@ -223,12 +227,12 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         """
         check_is_fitted(self)
         rows = as_real_array(X, "X", "use its real part")
-        rank = self.factorization_.rank
+        rank = self.decomposition_.rank
         if rows.ndim != 2 or rows.shape[1] != rank:
             raise ValueError(f"X must have shape (n, {rank}), coefficients of samples; got {tuple(rows.shape)}")
-        others = [like(to_host(factor), rows) for factor in self.factors_]
-        model = FactoredTensor(like(np.ones(rank), rows), [rows, *others], symmetric=False).to_dense()
-        loss = self.factorization_.loss
+        others = [asarray_like(to_host(factor), rows) for factor in self.factors_]
+        model = FactoredTensor(asarray_like(np.ones(rank), rows), [rows, *others], symmetric=False).to_dense()
+        loss = self.decomposition_.problem.loss
         return model if loss is None else loss.mean(model)
 
     def score(self, X: Any, y: object = None) -> float:  # noqa: N803
@@ -249,7 +253,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         Returns
         -------
         float
-            At most one; for the samples of `fit` it is ``factorization_.explained_deviance``.
+            At most one; for the samples of `fit` it is ``decomposition_.explained_deviance``.
 
         See Also
         --------
@@ -264,12 +268,12 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         1.0
         """
         check_is_fitted(self)
-        return explained_share(self.factorization_, self._read(X))
+        return explained_share(self.decomposition_, self._read(X))
 
     def _read(self, raw: Any) -> Labelled:
         """Return new samples with their labels, with features in the order of the fit."""
-        fit = self.factorization_
-        plain, labels = read_like(raw, fit.labels, 0)
+        fit = self.decomposition_
+        plain, labels = read_like(raw, fit.problem.labels, 0)
         given = tuple(getattr(plain, "shape", ()))
         if len(given) > 1 and given[1:] != fit.shape[1:]:
             sizes = ", ".join(str(size) for size in fit.shape[1:])
@@ -305,7 +309,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     @property
     def _n_features_out(self) -> int:
-        return self.factorization_.rank
+        return self.decomposition_.rank
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

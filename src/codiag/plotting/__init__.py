@@ -5,7 +5,7 @@
 `residuals`          The residuals of a fit, and whether they are white noise.
 `leverage`           Which indices determine a fit.
 `confusions`         The confusion matrices of a crowd, and the accuracy of its workers.
-`dependence`         Which judges of a jury think alike.
+`dependence`         Which judges of a jury are correlated.
 `communities`        Sizes, memberships and links of communities.
 `topics`             The words of topics.
 ==================== ======================================================================
@@ -15,8 +15,8 @@ Figures belong to no window: ``figure.savefig("components.png")`` writes one, an
 Examples
 --------
 >>> import codiag
->>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
->>> figure = codiag.plotting.components(codiag.factorize(tensor, 2, seed=0))
+>>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, rng=0).tensor
+>>> figure = codiag.plotting.components(codiag.factorize(tensor, 2, rng=0))
 >>> len(figure.axes)
 6
 """

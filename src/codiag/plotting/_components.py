@@ -69,7 +69,7 @@ def components(
     >>> import numpy as np
     >>> import codiag
     >>> a, b, c = (np.random.default_rng(size).random((size, 2)) for size in (6, 5, 4))
-    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 2, seed=0)
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 2, rng=0)
     >>> figure = codiag.plotting.components(fit)
     >>> len(figure.axes)
     6
@@ -136,7 +136,7 @@ def _draw_mode(column: Any, fit: Factorization, labels: Labels, mode: int, *, ba
 
 
 def _draw_images(column: Any, fit: Factorization, labels: Labels, modes: tuple[int, ...]) -> None:
-    first, second = (to_host(fit.tensor.factors[mode]) for mode in modes)
+    first, second = (to_host(fit._components.factors[mode]) for mode in modes)
     first, second = (np.abs(factor) if is_complex(factor) else factor for factor in (first, second))
     for row, axis in enumerate(column):
         image = np.outer(pixel_means(first[:, row]), pixel_means(second[:, row]))

@@ -37,7 +37,7 @@ LARGE, NAMED = 3, 3
 """Multiple of the mean above which a leverage is large (by experience), and how many such indices are named."""
 
 
-def residuals(fit: Factorization, tensor: TensorLike, *, observed: Array | None = None, axes: Any = None) -> Any:
+def residuals(fit: Factorization, tensor: TensorLike, *, mask: Array | None = None, axes: Any = None) -> Any:
     """Draw the residuals of a fit: their size along every mode, and their quantiles against normal ones.
 
     If the residuals are white noise, the sizes are level and the quantiles lie on the line. An index far above the
@@ -50,7 +50,7 @@ def residuals(fit: Factorization, tensor: TensorLike, *, observed: Array | None 
         The fit that is subtracted.
     tensor : array or Tensor
         What was fitted, as in `codiag.factorize`; NaN are missing. All entries are formed.
-    observed : array in the shape of the tensor, optional
+    mask : array of bool in the shape of the tensor, optional
         Which entries were observed; weights count as 1 if they are not 0.
     axes : array of matplotlib axes, optional
         One for each mode and one more, to draw on; by default a new figure is made.
@@ -70,11 +70,11 @@ def residuals(fit: Factorization, tensor: TensorLike, *, observed: Array | None 
     >>> import numpy as np
     >>> import codiag
     >>> tensor = np.random.default_rng(0).random((6, 5, 4))
-    >>> figure = codiag.plotting.residuals(codiag.factorize(tensor, 2, seed=0), tensor)
+    >>> figure = codiag.plotting.residuals(codiag.factorize(tensor, 2, rng=0), tensor)
     >>> len(figure.axes)
     4
     """
-    return draw_residuals(fit, residual_entries(fit, tensor, observed), axes)
+    return draw_residuals(fit, residual_entries(fit, tensor, mask), axes)
 
 
 def draw_residuals(fit: Factorization, entries: np.ndarray, axes: Any = None) -> Any:
@@ -103,13 +103,13 @@ def _draw_against(axis: Any, fit: Factorization, mode: int, values: np.ndarray, 
     name_along(axis, labels.title(mode), labels.values[mode])
 
 
-def residual_entries(fit: Factorization, tensor: Any, observed: Any) -> np.ndarray:
+def residual_entries(fit: Factorization, tensor: Any, mask: Any) -> np.ndarray:
     """Return the entries minus the fit, NaN for those that were not observed."""
     if is_complex(fit.factors[0]):
         raise TypeError("fit must be real for plots of residuals and for reports; fit.plot() draws a complex one")
     if isinstance(tensor, Problem):
-        tensor, observed = tensor.tensor, tensor.data.weights if observed is None else observed
-    plain_tensor, observed = without_missing(read_like(tensor, fit.labels).tensor, observed)
+        tensor, mask = tensor.tensor, tensor.data.weights if mask is None else mask
+    plain_tensor, mask = without_missing(read_like(tensor, fit.problem.labels).tensor, mask)
     stored: Any = as_tensor(plain_tensor, False)
     if stored.shape != fit.shape:
         raise ValueError(f"tensor must have the shape of the fit, {fit.shape}; got {stored.shape}")
@@ -117,9 +117,9 @@ def residual_entries(fit: Factorization, tensor: Any, observed: Any) -> np.ndarr
         raise ValueError(f"tensor must have at most {LARGEST} entries to be drawn; take some indices of its modes")
     entries = to_host(stored.to_dense()).astype(np.float64) - to_host(fit.to_tensor())
     if getattr(stored, "absent", "zero") == "missing":  # a list of the observed entries
-        observed = np.zeros(fit.shape, bool)
-        observed[tuple(stored.coords)] = True
-    return entries if observed is None else np.where(to_host(observed) > 0, entries, np.nan)
+        mask = np.zeros(fit.shape, bool)
+        mask[tuple(stored.coords)] = True
+    return entries if mask is None else np.where(to_host(mask) > 0, entries, np.nan)
 
 
 def root_mean_squares(entries: np.ndarray, mode: int) -> np.ndarray:
@@ -172,7 +172,7 @@ def leverage(fit: Factorization, *, axes: Any = None) -> Any:
     --------
     >>> import numpy as np
     >>> import codiag
-    >>> fit = codiag.factorize(np.random.default_rng(0).random((6, 5, 4)), 2, seed=0)
+    >>> fit = codiag.factorize(np.random.default_rng(0).random((6, 5, 4)), 2, rng=0)
     >>> len(codiag.plotting.leverage(fit).axes)
     3
     """
@@ -180,7 +180,7 @@ def leverage(fit: Factorization, *, axes: Any = None) -> Any:
     n_named = sum(not is_ordered(labels.values[mode]) for mode in modes)
     with grid_of_axes(axes, (len(modes), 1), (6.4, 1.5 * len(modes) + 0.6 * n_named + 0.5)) as (figure, grid):
         for axis, mode in zip(grid[:, 0], modes, strict=True):
-            values, index = leverages(to_host(fit.tensor.factors[mode])), labels.values[mode]
+            values, index = leverages(to_host(fit._components.factors[mode])), labels.values[mode]
             _draw_against(axis, fit, mode, values, float(np.mean(values)), 1.25)
             _name_large(axis, index, values)
         if axes is None:
@@ -207,7 +207,7 @@ def _name_large(axis: Any, index: np.ndarray | None, values: np.ndarray) -> None
 
 
 def draw_choice(choice: RankChoice, axes: Sequence[Any] | None = None) -> Any:
-    """Draw errors, replication, the smallest component and the residual against the rank; return the figure."""
+    """Draw errors, replication, the least component and the largest standard error against the rank."""
     with grid_of_axes(axes, (2, 2), (9.0, 6.4), sharex=True) as (figure, grid):
         _draw_evidence(choice, grid.ravel().tolist())
         if axes is None:
@@ -216,7 +216,7 @@ def draw_choice(choice: RankChoice, axes: Sequence[Any] | None = None) -> Any:
 
 
 def _draw_evidence(choice: RankChoice, axes: Sequence[Any]) -> None:
-    table, (errors, shares, ratios, residuals) = choice.table, axes
+    table, (errors, shares, sizes, spreads) = choice.table, axes
     ranks = table["rank"]
     line = {"marker": "o", "markersize": 4, "linewidth": 1.5}
     errors.plot(ranks, table["relative_error"], color=MUTED, label="fitted", **line)
@@ -226,23 +226,24 @@ def _draw_evidence(choice: RankChoice, axes: Sequence[Any]) -> None:
     consistency = np.clip(table["core_consistency"] / 100, 0, 1)
     shares.plot(ranks, consistency, color=THEIRS, label="core consistency", **line | {"marker": "s", "linestyle": "--"})
     shares.set(title="Replication and core consistency", ylim=(-0.03, 1.05))
-    ratios.plot(ranks, table["smallest_ratio"], color=OURS, **line)
-    ratios.set(title="Smallest weight over its standard error", xlabel="rank")
-    for axis, names in ((errors, ("relative_error", "held_out_error")), (ratios, ("smallest_ratio",))):
+    sizes.plot(ranks, table["significance"], color=OURS, label="least component", **line)
+    sizes.axhline(1, color=MUTED, linestyle=":", label="noise stays below")
+    sizes.set(title="Size of components against noise", xlabel="rank")
+    spreads.plot(ranks, table["standard_error"], color=OURS, **line)
+    spreads.set(title="Largest standard error of a factor", xlabel="rank")
+    columns = ((errors, ("relative_error", "held_out_error")), (sizes, ("significance",)))
+    for axis, names in (*columns, (spreads, ("standard_error",))):
         drawn = np.concatenate([table[name] for name in names])
         positive = drawn[(drawn > 0) & np.isfinite(drawn)]
         if positive.size:
             log_axis(axis.yaxis, positive.tolist())
-    residuals.plot(ranks, table["residual_excess"], color=OURS, **line)
-    residuals.axhline(1, color=MUTED, linestyle=":", label="white noise stays below")
-    residuals.set(title="Residual against noise", xlabel="rank", ylim=(0, None))
     for axis in axes:
-        for rank in (evidence.rank for evidence in choice.evidence if evidence.flaw):
+        for rank in ranks[table["flaw"] != ""].tolist():
             axis.axvspan(rank - 0.5, rank + 0.5, color=MUTED, alpha=0.15, linewidth=0)
         if choice.rank is not None:
             axis.axvline(choice.rank, color=INK, linewidth=1, linestyle="--")
         axis.set_xticks(ranks[:: 1 + ranks.size // 12])
-    for axis in (errors, shares, residuals):  # above the panel, where no data is
+    for axis in (errors, shares, sizes):  # above the panel, where no data is
         axis.set_title(axis.get_title(), pad=20)
         above = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "ncols": 2}
         axis.legend(frameon=False, fontsize=8, borderaxespad=0, handlelength=1.6, columnspacing=1.2, **above)

@@ -1,4 +1,4 @@
-"""The figure of a jury: which judges think alike."""
+"""The figure of a jury: which judges are correlated."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ STRONG = 0.6
 """Correlation from which a number is written in white."""
 
 
-def _by_family(families: np.ndarray) -> np.ndarray:
-    """Return the order of judges by the numbers of their families; those who stand alone, family 0, are last."""
-    return np.argsort(np.where(families == 0, np.max(families, initial=0) + 1, families), kind="stable")
+def _by_cluster(clusters: np.ndarray) -> np.ndarray:
+    """Return the order of judges by the numbers of their clusters; those who stand alone, cluster 0, are last."""
+    return np.argsort(np.where(clusters == 0, np.max(clusters, initial=0) + 1, clusters), kind="stable")
 
 
 def dependence_height(n_workers: int) -> float:
@@ -31,10 +31,10 @@ def dependence_height(n_workers: int) -> float:
 
 
 def dependence(model: Jury, *, axes: Any = None) -> Any:
-    """Draw which judges think alike: correlations of their answers given the labels.
+    """Draw which judges are correlated: correlations of their answers given the labels.
 
-    Judges are sorted by family, and families are framed. Zero, for judges who are wrong independently of each other, is
-    white; gray are pairs that share too few tasks.
+    Judges are sorted by cluster, and clusters are framed. Zero, for judges with independent errors, is white; gray are
+    pairs that share too few tasks.
 
     Parameters
     ----------
@@ -58,20 +58,20 @@ def dependence(model: Jury, *, axes: Any = None) -> Any:
     >>> from codiag.models import Jury
     >>> from codiag.plotting import dependence
     >>> from codiag.synthetic import crowd_votes, worker_confusions
-    >>> votes = crowd_votes(200, worker_confusions(9, 2, seed=0), seed=1).votes
+    >>> votes = crowd_votes(200, worker_confusions(9, 2, rng=0), rng=1).votes
     >>> figure = dependence(Jury(random_state=0).fit(votes))
     >>> figure.axes[0].images[0].get_array().shape
     (9, 9)
     """
     check_is_fitted(model)
-    if not hasattr(model, "effective_votes_"):
+    if not hasattr(model, "n_effective_annotators_"):
         raise TypeError(f"model must be a Jury; got {type(model).__name__}")
-    families = worker_columns(model)["family"]
-    order = _by_family(families)
+    clusters = worker_columns(model)["cluster"]
+    order = _by_cluster(clusters)
     with grid_of_axes(axes, (1, 1), (6.0, dependence_height(order.size))) as (figure, grid):
         _draw_matrix(grid[0, 0], dependence_among(model, order))
         _name_judges(grid[0, 0], model.workers_[order].tolist())
-        _frame_families(grid[0, 0], families[order])
+        _frame_clusters(grid[0, 0], clusters[order])
         if axes is None:
             figure.suptitle("Correlation of judges beyond the labels", fontsize=11, color=INK)
     return figure
@@ -108,10 +108,10 @@ def _name_judges(axis: Any, names: list[Any]) -> None:
         ticks(range(len(named)), named, rotation=angle)
 
 
-def _frame_families(axis: Any, families: np.ndarray) -> None:
+def _frame_clusters(axis: Any, clusters: np.ndarray) -> None:
     from matplotlib.patches import Rectangle
 
-    for family in np.unique(families[families > 0]):
-        members = np.flatnonzero(families == family)
+    for cluster in np.unique(clusters[clusters > 0]):
+        members = np.flatnonzero(clusters == cluster)
         corner, side = members[0] - 0.5, members.size
         axis.add_patch(Rectangle((corner, corner), side, side, fill=False, edgecolor=INK, linewidth=1.5, clip_on=False))

@@ -14,7 +14,7 @@ from codiag.models.crowd import HIGH, LEVEL, LOW, class_names, worker_columns
 from codiag.plotting._style import INK, MAX_LETTERS, MUTED, OURS, PIXELS, color_of, grid_of_axes, plain, shown
 
 if TYPE_CHECKING:
-    from codiag.models.communities import MixedMembershipCommunities
+    from codiag.models.communities import MixedMembershipSBM
     from codiag.models.crowd import DawidSkene
     from codiag.models.topics import LatentDirichlet, SingleTopic
 
@@ -24,7 +24,7 @@ MOST_CLASSES = 12
 """Number of classes up to which these are named beside confusion matrices."""
 
 
-def communities(model: MixedMembershipCommunities, *, axes: Any = None) -> Any:
+def communities(model: MixedMembershipSBM, *, axes: Any = None) -> Any:
     """Draw communities: their sizes, the memberships of nodes, and the rates of links.
 
     All panels have a row for each community. In the middle, every node is a column, with its memberships as colors.
@@ -33,7 +33,7 @@ def communities(model: MixedMembershipCommunities, *, axes: Any = None) -> Any:
 
     Parameters
     ----------
-    model : MixedMembershipCommunities
+    model : MixedMembershipSBM
         Fitted to a graph.
     axes : array of three matplotlib axes, optional
         Axes to draw on; by default a new figure is made.
@@ -45,21 +45,21 @@ def communities(model: MixedMembershipCommunities, *, axes: Any = None) -> Any:
 
     See Also
     --------
-    codiag.models.MixedMembershipCommunities : The model that is drawn.
+    codiag.models.MixedMembershipSBM : The model that is drawn.
 
     Examples
     --------
-    >>> from codiag.models import MixedMembershipCommunities
+    >>> from codiag.models import MixedMembershipSBM
     >>> from codiag.plotting import communities
     >>> from codiag.synthetic import mixed_membership_graph
-    >>> graph = mixed_membership_graph(300, 2, alpha_0=0.1, inside=0.3, outside=0.02, seed=0)
-    >>> figure = communities(MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency))
+    >>> graph = mixed_membership_graph(300, 2, alpha_0=0.1, inside=0.3, outside=0.02, rng=0)
+    >>> figure = communities(MixedMembershipSBM(2, random_state=0).fit(graph.adjacency))
     >>> [axis.get_title() for axis in figure.axes[:3]]
     ['Sizes', 'Memberships', 'Links']
     """
     check_is_fitted(model)
     if not hasattr(model, "nodes_"):
-        raise TypeError(f"model must be a MixedMembershipCommunities; got {type(model).__name__}")
+        raise TypeError(f"model must be a MixedMembershipSBM; got {type(model).__name__}")
     n_rows = min(model.n_components_, MOST_SHOWN)
     with grid_of_axes(axes, (1, 3), (11.0, 1.9 + 0.2 * max(n_rows, 6))) as (figure, grid):
         sizes, memberships, links = grid[0]
@@ -87,7 +87,7 @@ def communities(model: MixedMembershipCommunities, *, axes: Any = None) -> Any:
     return figure
 
 
-def _sorted_memberships(model: MixedMembershipCommunities, n_rows: int) -> tuple[np.ndarray, tuple[float, ...]]:
+def _sorted_memberships(model: MixedMembershipSBM, n_rows: int) -> tuple[np.ndarray, tuple[float, ...]]:
     """Return memberships of nodes sorted by their strongest community, and then by their membership in it."""
     linked = np.flatnonzero(model.labels_ >= 0)
     strongest = model.memberships_[linked].max(axis=1)
@@ -133,13 +133,13 @@ def confusions(model: DawidSkene, *, n_workers: int = 12, axes: Any = None) -> A
     >>> from codiag.models import DawidSkene
     >>> from codiag.plotting import confusions
     >>> from codiag.synthetic import crowd_votes, worker_confusions
-    >>> votes = crowd_votes(200, worker_confusions(9, 2, seed=0), seed=1).votes
+    >>> votes = crowd_votes(200, worker_confusions(9, 2, rng=0), rng=1).votes
     >>> figure = confusions(DawidSkene(random_state=0).fit(votes), n_workers=4)
     >>> len(figure.axes)     # four matrices, the accuracies, an empty panel, and the color bar
     7
     """
     check_is_fitted(model)
-    if not hasattr(model, "confusion_"):
+    if not hasattr(model, "confusion_matrices_"):
         raise TypeError(f"model must be a DawidSkene or a Jury; got {type(model).__name__}")
     as_number("n_workers", n_workers, integer=True)
     table = worker_columns(model)

@@ -28,14 +28,14 @@ MARKED, SEPARATE, MOST = 30, 100, 4000
 
 def labels_of(fit: Factorization) -> Labels:
     """Return the labels of a fit, or the numbers of its modes."""
-    if fit.labels is not None:
-        return fit.labels
+    if fit.problem.labels is not None:
+        return fit.problem.labels
     return Labels(tuple(f"mode {mode}" for mode in range(len(fit.shape))), (None,) * len(fit.shape))
 
 
 def different_modes(fit: Factorization) -> list[int]:
     """Return the modes whose factors differ."""
-    return [0] if fit.symmetric else list(range(len(fit.shape)))
+    return [0] if fit._symmetric else list(range(len(fit.shape)))
 
 
 def is_ordered(index: np.ndarray | None) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from codiag._text import visible
+from codiag._text import escape_control
 
 INK, OURS, THEIRS, MUTED = "#22303c", "#00798c", "#d1495b", "#8d99a6"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444", "#7b3fa0")
@@ -128,7 +128,7 @@ def families() -> list[str]:
 
 def shown(name: Any, length: int) -> str:
     """Return a label for a figure: both ends if it is long."""
-    text = visible(str(name))
+    text = escape_control(str(name))
     half = length // 2
     text = text if len(text) <= length else f"{text[: length - half]}…{text[-half:]}"
     return text.replace("$", r"\$")  # a dollar begins a formula in matplotlib

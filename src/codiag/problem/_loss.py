@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._arrays import Array, is_complex, like, to_host
+from codiag._arrays import Array, asarray_like, is_complex, to_host
 from codiag.constraints import Constraint, Constraints, NonNegative
 from codiag.labels import is_table
 from codiag.losses import Loss
@@ -41,17 +41,17 @@ def check_loss(loss: Loss | None, data: ObservedTensor, constraints: Constraints
         raise ValueError(
             f"constraints must be non-negative in all modes for {loss!r}; leave them out, or change the link"
         )
-    if any(rule is not None and not rule.supports_steps for rule in constraints or ()):
+    if any(rule is not None and not rule.supports_gauss_newton for rule in constraints or ()):
         raise ValueError(f"constraints must support steps for loss {name}; use those of codiag.constraints, or no loss")
     if is_large(tensor.shape) and not tensor.holds_entries:
         raise ValueError(f"loss {name} needs a tensor in memory; got {tensor!r}. Use a part of it, or no loss")
-    cells = data.cells
-    if cells.has_zeros and loss.slope_at_zero is None and is_large(tensor.shape):
+    entries = data.listed_entries
+    if entries.has_zeros and loss.zero_gradient is None and is_large(tensor.shape):
         raise ValueError(f"loss {name} needs all entries, and {tensor!r} is too large to fill; use loss='poisson'")
-    values = to_host(cells.values)
-    values = values if cells.weights is None else values[to_host(cells.weights) > 0]
+    values = to_host(entries.values)
+    values = values if entries.weights is None else values[to_host(entries.weights) > 0]
     least, largest = float(np.min(values, initial=np.inf)), float(np.max(values, initial=-np.inf))
-    loss.check(min(least, 0.0) if cells.has_zeros else least, max(largest, 0.0) if cells.has_zeros else largest)
+    loss.check(min(least, 0.0) if entries.has_zeros else least, max(largest, 0.0) if entries.has_zeros else largest)
 
 
 def warn_of_unlisted_counts(
@@ -84,7 +84,7 @@ def check_complex(loss: Loss | None, data: ObservedTensor, constraints: Constrai
 def _is_nonnegative(rule: Constraint | None) -> bool:
     if rule is None:
         return False
-    return rule.is_one_sided or (rule.is_fixed and bool(np.all(to_host(rule.project(np.zeros((1, 1)))) >= 0)))
+    return rule.is_cone or (rule.is_fixed and bool(np.all(to_host(rule.project(np.zeros((1, 1)))) >= 0)))
 
 
 def as_least_squares(problem: Problem) -> tuple[Problem, Callable[[FactoredTensor], FactoredTensor]]:
@@ -94,26 +94,27 @@ def as_least_squares(problem: Problem) -> tuple[Problem, Callable[[FactoredTenso
     equal variances as far as means are products over modes, and non-negative factors stay non-negative. Factors of a
     large tensor are free, since its core has no signs.
     """
-    loss, cells = problem.loss, problem.cells
-    values = cells.values if loss is None else loss.response(cells.values)
-    is_cone = all(rule is not None and rule.is_one_sided for rule in problem.constraints or (None,))
+    loss, entries = problem.loss, problem.listed_entries
+    values = entries.values if loss is None else loss.working_response(entries.values)
+    is_cone = all(rule is not None and rule.is_cone for rule in problem.constraints or (None,))
     if loss is None or not loss.scales_with_mean or not is_cone or problem.symmetric:
-        return problem.with_weights(cells.tensor_of(values), problem.observed), lambda components: components
-    ones = [like(np.ones((size, 1)), values) for size in cells.shape]
+        return problem.with_weights(entries.tensor_of(values), problem.weights), lambda components: components
+    ones = [asarray_like(np.ones((size, 1)), values) for size in entries.shape]
     sums, counts = (
-        cells.slopes(cells.times_weights(part), ones) for part in (values, array_namespace(values).ones_like(values))
+        entries.slopes(entries.times_weights(part), ones)
+        for part in (values, array_namespace(values).ones_like(values))
     )
-    if cells.has_zeros:
+    if entries.has_zeros:
         counts = ones
     scales = [_inverse_roots(total, count) for total, count in zip(sums, counts, strict=True)]
-    scaled = values * cells.model(scales)
+    scaled = values * entries.model(scales)
 
     def back(components: FactoredTensor) -> FactoredTensor:
         return components.changed(lambda factor, mode: factor / scales[mode])
 
-    tensor = cells.tensor_of(scaled)
-    is_free = is_large(cells.shape) and cells.has_zeros
-    return problem.with_tensor(tensor) if is_free else problem.with_weights(tensor, problem.observed), back
+    tensor = entries.tensor_of(scaled)
+    is_free = is_large(entries.shape) and entries.has_zeros
+    return problem.with_tensor(tensor) if is_free else problem.with_weights(tensor, problem.weights), back
 
 
 def _inverse_roots(sums: Array, counts: Array) -> Array:
@@ -132,7 +133,7 @@ def interior(components: FactoredTensor, constraints: Constraints) -> FactoredTe
 
     def raised(factor: Array, mode: int) -> Array:
         rule = None if constraints is None else constraints[mode]
-        if rule is None or not rule.is_one_sided:
+        if rule is None or not rule.is_cone:
             return factor
         xp = array_namespace(factor)
         least = INTERIOR * xp.mean(xp.abs(factor), axis=0) + TINY

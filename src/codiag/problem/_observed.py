@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,36 +13,53 @@ from array_api_compat import array_namespace, device, is_array_api_obj, is_dask_
 
 from codiag._arrays import Array, to_host
 from codiag.problem._symmetry import Symmetry, groups_of, n_independent_entries
-from codiag.tensors import DaskTensor, Tensor, as_tensor, is_large, of_stored, sketch_width
-from codiag.tensors.entries import Cells, DenseCells, Entries
+from codiag.tensors import AbsentTensor, DaskTensor, Tensor, as_tensor, is_large, of_stored, sketch_width
+from codiag.tensors.entries import DenseEntries, Entries
 
 
-def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
+def without_missing(raw: Any, weights: Any) -> tuple[Any, Any]:
     """Return an array with zeros for missing entries, and the weights of its entries, None if none is missing.
 
-    Missing are NaN, masked entries, and entries whose weight in `observed` is zero. Objects that are not arrays are
+    Missing are NaN, masked entries, and entries whose weight in `weights` is zero. Objects that are not arrays are
     returned unchanged. A large array is not searched for NaN: see `after_first_look`.
     """
     raw = of_stored(raw)
     if is_dask_array(raw) and not is_large(raw.shape):
         raw = DaskTensor(raw).gathered()
     if is_dask_array(raw):
-        return (raw, None) if observed is None else in_chunks_without_missing(raw, observed)
+        return (raw, None) if weights is None else in_chunks_without_missing(raw, weights)
     if isinstance(raw, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(raw)
-        raw, observed = raw.filled(0), _both(observed, ~hidden) if hidden.any() else observed
+        raw, weights = raw.filled(0), _both(weights, ~hidden) if hidden.any() else weights
     if not is_array_api_obj(raw) or getattr(raw, "ndim", 0) < 3 or not hasattr(raw, "dtype"):
-        return raw, observed
+        return raw, weights
     xp = array_namespace(raw)
-    if observed is not None and np.shape(observed) == tuple(raw.shape):
-        given = to_host(observed)
+    if weights is not None and np.shape(weights) == tuple(raw.shape):
+        given = to_host(weights)
         if given.dtype.kind in "buif" and not np.all(given > 0):
             raw = _zeroed(raw, given > 0)
-    if observed is None and is_large(raw.shape):
+    if weights is None and is_large(raw.shape):
         return raw, None
     if not xp.isdtype(raw.dtype, ("real floating", "complex floating")) or not bool(xp.isnan(xp.sum(raw))):
-        return raw, observed
-    return _without_nan(raw, observed)
+        return raw, weights
+    return _without_nan(raw, weights)
+
+
+def combined_weights(mask: Any, weights: Any) -> Any:
+    """Return the weights of entries that a mask and weights state together; None if neither is given."""
+    if mask is None:
+        return weights
+    given = mask if hasattr(mask, "dtype") else np.asarray(mask)
+    if str(given.dtype).rpartition(".")[2] != "bool":
+        values = np.zeros(0) if is_dask_array(given) else np.unique(to_host(given))
+        if is_dask_array(given) or not np.all(np.isin(values, [0, 1])):
+            raise ValueError("mask must be true where an entry counts, and else false; give weights= for other numbers")
+        given = given != 0
+    if weights is None:
+        return given
+    if np.shape(weights) != np.shape(given):
+        raise ValueError(f"mask and weights must have one shape; got {np.shape(given)} and {np.shape(weights)}")
+    return weights * given if is_dask_array(given) or is_dask_array(weights) else _both(weights, given)
 
 
 def after_first_look(raw: Any, rank: object) -> tuple[Any, Any]:
@@ -60,12 +78,12 @@ def after_first_look(raw: Any, rank: object) -> tuple[Any, Any]:
     return tensor, None
 
 
-def _without_nan(raw: Array, observed: Any) -> tuple[Array, Any]:
+def _without_nan(raw: Array, weights: Any) -> tuple[Array, Any]:
     if is_dask_array(raw):
-        return in_chunks_without_missing(raw, observed)
+        return in_chunks_without_missing(raw, weights)
     xp = array_namespace(raw)
     known = ~xp.isnan(raw)
-    return (raw, observed) if bool(xp.all(known)) else (_zeroed(raw, known), _both(observed, known))
+    return (raw, weights) if bool(xp.all(known)) else (_zeroed(raw, known), _both(weights, known))
 
 
 def _zeroed(raw: Array, known: Array) -> Array:
@@ -78,19 +96,19 @@ def _zeroed(raw: Array, known: Array) -> Array:
     return xp.where(xp.asarray(known, device=device(raw)), raw, xp.zeros_like(raw))
 
 
-def _both(observed: Any, known: Array) -> Array:
+def _both(weights: Any, known: Array) -> Array:
     """Return the given weights, with zeros for entries that are not known."""
-    if observed is None:
+    if weights is None:
         return known
-    given = to_host(observed)
+    given = to_host(weights)
     return np.where(to_host(known), given, 0) if given.shape == known.shape else given
 
 
-def in_chunks_without_missing(raw: Array, observed: Any) -> tuple[Array, Any]:
+def in_chunks_without_missing(raw: Array, weights: Any) -> tuple[Array, Any]:
     """Do the same for a dask array that does not fit into memory; the weights are in equal chunks."""
     from codiag.tensors.chunked import without_missing_entries
 
-    weights = None if observed is None else DaskTensor(raw, symmetric=False).weights_of(observed)
+    weights = None if weights is None else DaskTensor(raw, symmetric=False).weights_of(weights)
     return without_missing_entries(raw, weights)
 
 
@@ -111,20 +129,29 @@ class ObservedTensor:
     weights: Array | None
     symmetric: Symmetry
 
+    @classmethod
+    def absent(cls, shape: Sequence[int], symmetric: Symmetry, reference: Array, **known: float) -> ObservedTensor:
+        """Return data whose entries are left out, with numbers that were computed from them."""
+        tensor = AbsentTensor(shape, reference, symmetric=symmetric is True)
+        data = cls(tensor, None, symmetric)
+        vars(data).update({"entries": None, "n_observed": math.prod(shape)} | known)
+        return data
+
     @cached_property
     def entries(self) -> Entries | None:
         """The observed entries; None if all are observed and have weight one."""
         return self.tensor.observed_entries(self.weights)
 
     @cached_property
-    def cells(self) -> Cells:
+    def listed_entries(self) -> Entries:
         """The observed entries one by one, for losses other than least squares."""
-        return self.tensor.cells(self.weights)
+        return self.tensor.listed_entries(self.weights)
 
     @cached_property
-    def all_cells(self) -> Cells:
+    def all_entries(self) -> Entries:
         """The same, with all zeros that were observed."""
-        return DenseCells(self.tensor.to_dense(), self.weights) if self.cells.has_zeros else self.cells
+        listed = self.listed_entries
+        return DenseEntries(self.tensor.to_dense(), self.weights) if listed.has_zeros else listed
 
     @cached_property
     def groups(self) -> list[tuple[int, ...]]:

@@ -9,15 +9,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_dask_array
+from array_api_compat import array_namespace, device, is_dask_array
 
-from codiag._arrays import Array, TensorLike, is_complex, to_host
+from codiag._arrays import Array, TensorLike, all_equal, asarray_like, is_complex, real_part, to_host
 from codiag._checks import as_rank, as_real_array
 from codiag.constraints import Constraint, Constraints, ConstraintsLike, as_constraints, check_constraints
-from codiag.labels import Labels, read_labelled
+from codiag.labels import Labels, LabelsLike, read_labelled
 from codiag.losses import Loss, as_loss
 from codiag.problem._loss import check_complex, check_loss, implied_constraints
-from codiag.problem._observed import ObservedTensor, after_first_look, without_missing
+from codiag.problem._observed import ObservedTensor, after_first_look, combined_weights, without_missing
 from codiag.problem._symmetry import (
     Symmetry,
     as_symmetry,
@@ -26,8 +26,16 @@ from codiag.problem._symmetry import (
     n_parameters,
     shared_constraints,
 )
-from codiag.tensors import Tensor, array_of, as_tensor, check_symmetric_shape, is_large, symmetric_part, tensor_of_array
-from codiag.tensors.entries import Cells, Entries
+from codiag.tensors import (
+    Tensor,
+    array_of,
+    as_tensor,
+    check_symmetric_shape,
+    is_large,
+    symmetric_part,
+    tensor_of_array,
+)
+from codiag.tensors.entries import Entries
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -41,24 +49,26 @@ class Problem:
     ----------
     tensor : Tensor, or anything that `codiag.factorize` takes
         Of order three or more. Labels of an xarray.DataArray or a table are kept in `labels`.
-    rank : int
-        Number of components.
+    rank : int or "auto"
+        Number of components; "auto" leaves it open, as rank 0, for `codiag.choose_rank`.
+    loss : Loss or str, optional
+        The noise distribution: an object of `codiag.losses`, or its name. By default plain least squares. Losses whose
+        model must not be negative, such as that of counts, imply "nonnegative" if no constraints are given.
     constraints : Constraint, str, sequence with one for each mode, or dict from modes, optional
         What is known about the factors: objects of `codiag.constraints`, their names, or None for a free mode. A
-        single one applies to every mode.
-    observed : array in the shape of the tensor, optional
-        Which entries were observed, or non-negative weights for them. By default all entries count equally.
+        single one applies to every mode; a dict has numbers or names of modes.
+    mask : array of bool in the shape of the tensor, optional
+        True where an entry counts; the others are missing, as NaN and masked entries are. By default all count.
+    weights : array in the shape of the tensor, optional
+        Non-negative, proportional to 1 / variance of the entries: the mean of four measurements has weight 4.
     symmetric : bool or tuple of int, optional
         Whether all modes share one factor, or which of them do. False by default: symmetry is never detected, but a
         `codiag.tensors.Tensor` may declare it.
     second_moment : array of shape (d, d), optional
         For a symmetric tensor, :math:`\sum_i c_i u_i u_i^\top` with positive :math:`c_i`: it makes the factors
         orthogonal for methods that need that. Other methods ignore it.
-    labels : Labels, optional
-        Names of modes and of their indices, for a tensor that brings none.
-    loss : Loss or str, optional
-        How entries scatter: an object of `codiag.losses`, or its name. By default plain least squares. Losses whose
-        model must not be negative, such as that of counts, imply "nonnegative" if no constraints are given.
+    labels : Labels, sequence of str, or dict of str to labels, optional
+        Names of the modes, and labels of their indices, for a tensor that brings none.
 
     See Also
     --------
@@ -73,7 +83,7 @@ class Problem:
     >>> import codiag
     >>> u = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0] + 0.2
     >>> problem = codiag.Problem(np.einsum("ir,jr,kr->ijk", u, u, u), 4, symmetric=True, second_moment=u @ u.T)
-    >>> codiag.factor_error(codiag.factorize(problem, method="ojd1", seed=0), [u] * 3) < 1e-8
+    >>> codiag.factor_error(codiag.factorize(problem, method="ojd1", rng=0), [u] * 3) < 1e-8
     True
     """
 
@@ -87,91 +97,38 @@ class Problem:
     def __init__(
         self,
         tensor: TensorLike,
-        rank: int,
+        rank: int | str,
         *,
+        loss: Loss | str | None = None,
         constraints: ConstraintsLike = None,
-        observed: Array | None = None,
+        mask: Array | None = None,
+        weights: Array | None = None,
         symmetric: bool | Sequence[int] = False,
         second_moment: Array | None = None,
-        labels: Labels | None = None,
-        loss: Loss | str | None = None,
+        labels: LabelsLike = None,
     ) -> None:
-        if rank is None:
-            raise TypeError("rank must be an integer; got None")
-        self._check_and_set(tensor, rank, constraints, observed, symmetric, second_moment, labels, loss)
-
-    @classmethod
-    def of_any_rank(
-        cls,
-        tensor: TensorLike,
-        *,
-        constraints: ConstraintsLike = None,
-        observed: Array | None = None,
-        symmetric: bool | Sequence[int] = False,
-        labels: Labels | None = None,
-        loss: Loss | str | None = None,
-    ) -> Problem:
-        """Check all but the rank, which `with_rank` then sets.
-
-        Parameters
-        ----------
-        tensor : anything that `codiag.factorize` takes
-            Of order three or more.
-        constraints : Constraint, str, sequence with one for each mode, or dict from modes, optional
-            What is known about the factors.
-        observed : array in the shape of the tensor, optional
-            Which entries were observed, or weights for them.
-        symmetric : bool or tuple of int, optional
-            Whether all modes share one factor, or which of them do.
-        labels : Labels, optional
-            Names of modes and of their indices.
-        loss : Loss or str, optional
-            How entries scatter.
-
-        Returns
-        -------
-        Problem
-            Of rank 0, which no method solves.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import codiag
-        >>> codiag.Problem.of_any_rank(np.ones((3, 4, 5))).with_rank(2).rank
-        2
-        """
-        problem = object.__new__(cls)
-        problem._check_and_set(tensor, None, constraints, observed, symmetric, None, labels, loss)
-        return problem
-
-    def _check_and_set(
-        self,
-        tensor: Any,
-        rank: int | None,
-        constraints: Any,
-        observed: Any,
-        symmetric: Any,
-        moment: Any,
-        labels: Any,
-        loss: Any,
-    ) -> None:
-        scatter = as_loss(loss)
+        is_open = isinstance(rank, str) and rank.lower() == "auto"
+        if isinstance(rank, str | None) and not is_open:
+            raise TypeError(f"rank must be an integer, or 'auto' for what choose_rank chooses; got {rank!r}")
+        wanted, noise = None if is_open else rank, as_loss(loss)
         raw, own_labels = read_labelled(tensor)
-        checked, weights, symmetry = _checked_data(raw, rank, observed, symmetric)
-        given = implied_constraints(scatter, as_constraints(constraints, checked.order), checked.order)
+        checked, entry_weights, symmetry = _checked_data(raw, wanted, combined_weights(mask, weights), symmetric)
+        known = _checked_labels(own_labels if labels is None else Labels.of(labels), checked)
+        names = () if known is None else known.names
+        given = implied_constraints(noise, as_constraints(constraints, checked.order, names), checked.order)
         checked_fields: dict[str, Any] = {
             "constraints": shared_constraints(given, groups_of(symmetry, checked.order)),
-            "second_moment": None if moment is None else _checked_moment(moment, checked),
-            "labels": _checked_labels(labels if labels is not None else own_labels, checked),
-            "data": ObservedTensor(checked, weights, symmetry),
-            "loss": scatter,
+            "second_moment": None if second_moment is None else _checked_moment(second_moment, checked),
+            "labels": known,
+            "data": ObservedTensor(checked, entry_weights, symmetry),
+            "loss": noise,
         }
-        if weights is not None and not is_dask_array(weights) and not _has_any(weights):
-            raise ValueError("observed must be finite, not negative, and not all zero")
+        if entry_weights is not None and not is_dask_array(entry_weights) and not _has_any(entry_weights):
+            raise ValueError("mask and weights must be finite, not negative, and not all zero")
         self.__dict__.update(checked_fields)
-        check_complex(scatter, self.data, self.constraints)
-        check_loss(scatter, self.data, self.constraints)
-        self.__dict__["rank"] = 0 if rank is None else self._checked_rank(rank)
+        check_complex(noise, self.data, self.constraints)
+        check_loss(noise, self.data, self.constraints)
+        self.__dict__["rank"] = 0 if wanted is None else self._checked_rank(wanted)
 
     def _with(self, **changes: Any) -> Problem:
         """Return this problem with some fields replaced, unchecked."""
@@ -185,8 +142,8 @@ class Problem:
         wanted, limit = int(as_rank(rank)), most_components(self.tensor.shape)  # type: ignore[arg-type]
         if wanted > limit:
             raise ValueError(
-                f"rank must be at most {limit}, which is enough for every tensor of shape {self.tensor.shape}; got "
-                f"{wanted}"
+                f"rank must be at most {limit}, the largest rank that a tensor of shape {self.tensor.shape} can have; "
+                f"got {wanted}"
             )
         check_constraints(self.constraints, self.tensor.shape, wanted)
         return wanted
@@ -283,7 +240,7 @@ class Problem:
         return self if constraints is self.constraints else self._with(constraints=constraints)
 
     def with_part(
-        self, tensor: Tensor, observed: Array | None, constraints: Constraints, symmetric: Symmetry = False
+        self, tensor: Tensor, weights: Array | None, constraints: Constraints, symmetric: Symmetry = False
     ) -> Problem:
         """Return the problem on a part of the tensor, or on another form of it.
 
@@ -291,7 +248,7 @@ class Problem:
         ----------
         tensor : Tensor
             Not checked.
-        observed : array of the shape of the tensor, or None
+        weights : array of the shape of the tensor, or None
             Weights of its entries, not checked.
         constraints : tuple of Constraint or None, one for each mode, or None
             Those of the part, not checked.
@@ -317,17 +274,17 @@ class Problem:
             constraints=None if free else constraints,
             second_moment=None,
             labels=None,
-            data=ObservedTensor(tensor, observed, symmetric),
+            data=ObservedTensor(tensor, weights, symmetric),
         )
 
-    def with_weights(self, tensor: Tensor, observed: Array | None) -> Problem:
+    def with_weights(self, tensor: Tensor, weights: Array | None) -> Problem:
         """Return the problem on another tensor of the same shape, with other weights of its entries.
 
         Parameters
         ----------
         tensor : Tensor
             Not checked.
-        observed : array of the shape of the tensor, or None
+        weights : array of the shape of the tensor, or None
             Weights of its entries, not checked.
 
         Returns
@@ -343,8 +300,36 @@ class Problem:
         >>> problem.with_weights(problem.tensor, np.full((3, 4, 5), 2.0)).data.mean_weight
         2.0
         """
-        data = ObservedTensor(tensor, observed, self.symmetric)
+        data = ObservedTensor(tensor, weights, self.symmetric)
         return self._with(second_moment=None, labels=None, data=data, loss=None)
+
+    def without_entries(self, indices: Sequence[tuple[int, ...]]) -> Problem:
+        """Return the problem in which some entries are missing.
+
+        Parameters
+        ----------
+        indices : sequence of tuples of int
+            One for each entry.
+
+        Returns
+        -------
+        Problem
+            The same, but for these entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 4, 5)), 1).without_entries([(0, 1, 2)]).n_observed
+        59
+        """
+        values, places = np.array(to_host(self.tensor.to_dense())), tuple(np.array(indices).T)
+        weights = np.ones(values.shape) if self.weights is None else np.array(to_host(self.weights), dtype=np.float64)
+        weights = weights * self.observed_mask()
+        values[places], weights[places] = 0, 0.0
+        reference = self.tensor.reference
+        tensor = tensor_of_array(asarray_like(values, reference), symmetric=False)
+        return self._with(data=ObservedTensor(tensor, asarray_like(weights, real_part(reference)), self.symmetric))
 
     def complete(self) -> Problem:
         """Return the problem on the tensor with missing entries filled, without constraints, for a start.
@@ -363,7 +348,7 @@ class Problem:
         >>> codiag.Problem(tensor, 1).complete().entries is None
         True
         """
-        return self.with_tensor(self.tensor.filled(self.observed)) if self.required_features else self
+        return self.with_tensor(self.tensor.filled(self.weights)) if self.required_features else self
 
     def scaled(self, scale: float) -> Problem:
         r"""Return the problem on a multiple of the tensor, with penalties scaled accordingly.
@@ -395,7 +380,7 @@ class Problem:
             n_free = sum(constraint is None or not constraint.is_fixed for constraint in constraints)
             factor = scale ** (2 - 2 / max(n_free, 1))
             constraints = tuple(None if constraint is None else constraint.scaled(factor) for constraint in constraints)
-        data = ObservedTensor(self.tensor * scale, self.observed, self.symmetric)
+        data = ObservedTensor(self.tensor * scale, self.weights, self.symmetric)
         return self._with(constraints=constraints, data=data)
 
     def on_host(self) -> Problem:
@@ -417,8 +402,100 @@ class Problem:
         near = self.tensor.on_host()
         if near is self.tensor:
             return self
-        weights, moment = (None if array is None else to_host(array) for array in (self.observed, self.second_moment))
+        weights, moment = (None if array is None else to_host(array) for array in (self.weights, self.second_moment))
         return self._with(data=ObservedTensor(near, weights, self.symmetric), second_moment=moment)
+
+    @property
+    def has_data(self) -> bool:
+        """Whether the tensor is there; a result of a large tensor refers to a problem without it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 4, 5)), 1).has_data
+        True
+        """
+        return not self.tensor.is_absent
+
+    def without_data(self) -> Problem:
+        """Return the problem without its tensor, and without weights of the entries.
+
+        Returns
+        -------
+        Problem
+            With the shape, the number of observed entries, and everything else as in this one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> problem = codiag.Problem(np.ones((3, 4, 5)), 1).without_data()
+        >>> problem.has_data, problem.tensor.shape, problem.n_observed
+        (False, (3, 4, 5), 60)
+        """
+        if not self.has_data:
+            return self
+        reference = self.tensor.reference
+        empty = array_namespace(reference).zeros(0, dtype=reference.dtype, device=device(reference))
+        known = {"n_observed": self.data.n_observed, "n_independent": self.data.n_independent}
+        data = ObservedTensor.absent(self.tensor.shape, self.symmetric, empty, **known)
+        return self._with(data=data, second_moment=None)
+
+    @classmethod
+    def of_result(cls, weights: Array, factors: Sequence[Array]) -> Problem:
+        """Return the problem without data that weights and factors of an unknown tensor answer.
+
+        Parameters
+        ----------
+        weights : array of shape (rank,)
+            The weights.
+        factors : sequence of arrays of shape (d_m, rank)
+            The factors.
+
+        Returns
+        -------
+        Problem
+            Of their shape and rank, free; symmetric if all factors are equal.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem.of_result(np.ones(2), [np.eye(4, 2)] * 3).tensor.shape
+        (4, 4, 4)
+        """
+        problem = object.__new__(cls)
+        shape = [int(factor.shape[0]) for factor in factors]
+        data = ObservedTensor.absent(shape, all_equal(factors), factors[0][:0, 0])
+        rank = int(weights.shape[0])
+        problem.__dict__.update(rank=rank, constraints=None, second_moment=None, labels=None, loss=None, data=data)
+        return problem
+
+    def stating(self, *, n_observed: int, **stated: Any) -> Problem:
+        """Return a problem without data that states other things about it, unchecked.
+
+        Parameters
+        ----------
+        n_observed : int
+            Number of observed entries.
+        **stated : Any
+            The fields ``loss``, ``constraints`` and ``labels``.
+
+        Returns
+        -------
+        Problem
+            Without data.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 4, 5)), 1).without_data().stating(n_observed=50).n_observed
+        50
+        """
+        data = ObservedTensor.absent(self.tensor.shape, self.symmetric, self.tensor.reference, n_observed=n_observed)
+        return self._with(data=data, **stated)
 
     def in_double_precision(self) -> Problem:
         """Return the problem in double precision, if entries have weights or factors have constraints.
@@ -439,7 +516,7 @@ class Problem:
         exact = self.tensor.in_double_precision() if self.required_features else self.tensor
         if exact is self.tensor:
             return self
-        return self._with(data=ObservedTensor(exact, self.observed, self.symmetric))
+        return self._with(data=ObservedTensor(exact, self.weights, self.symmetric))
 
     @property
     def tensor(self) -> Tensor:
@@ -455,14 +532,14 @@ class Problem:
         return self.data.tensor
 
     @property
-    def observed(self) -> Array | None:
+    def weights(self) -> Array | None:
         """Weights of the entries; None if all count equally.
 
         Examples
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> codiag.Problem(np.ones((3, 4, 5)), 1).observed is None
+        >>> codiag.Problem(np.ones((3, 4, 5)), 1).weights is None
         True
         """
         return self.data.weights
@@ -482,7 +559,7 @@ class Problem:
 
     @cached_property
     def required_features(self) -> frozenset[str]:
-        """What a method must support: of "constraints", "loss", "observed" and "partial symmetry", what there is.
+        """What a method must support, of "constraints", "loss", "missing entries" and "partial symmetry".
 
         Examples
         --------
@@ -494,7 +571,7 @@ class Problem:
         has = {
             "constraints": self.constraints is not None,
             "loss": self.loss is not None,
-            "observed": self.entries is not None,
+            "missing entries": self.entries is not None,
             "partial symmetry": bool(self.shared),
         }
         return frozenset(feature for feature, is_there in has.items() if is_there)
@@ -551,7 +628,7 @@ class Problem:
         return self.data.entries
 
     @cached_property
-    def cells(self) -> Cells:
+    def listed_entries(self) -> Entries:
         """The observed entries one by one, for losses; of a large tensor of counts those that are not zero.
 
         See Also
@@ -562,11 +639,11 @@ class Problem:
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> codiag.Problem(np.ones((3, 4, 5)), 1, loss="poisson").cells.size
+        >>> codiag.Problem(np.ones((3, 4, 5)), 1, loss="poisson").listed_entries.size
         60
         """
-        listed = self.loss is not None and self.loss.slope_at_zero is not None and is_large(self.tensor.shape)
-        return self.data.cells if listed else self.data.all_cells
+        listed = self.loss is not None and self.loss.zero_gradient is not None and is_large(self.tensor.shape)
+        return self.data.listed_entries if listed else self.data.all_entries
 
     def observed_mask(self) -> np.ndarray:
         """Return which entries were observed.
@@ -585,11 +662,11 @@ class Problem:
         >>> int(codiag.Problem(tensor, 1).observed_mask().sum())
         59
         """
-        mask = np.ones(self.tensor.shape, dtype=bool) if self.observed is None else to_host(self.observed) > 0
+        mask = np.ones(self.tensor.shape, dtype=bool) if self.weights is None else to_host(self.weights) > 0
         return mask & self.tensor.stored_mask() if self.tensor.is_partial else mask
 
     @property
-    def is_one_sided(self) -> bool:
+    def is_cone(self) -> bool:
         """Whether the columns of some factor may have one sign only.
 
         See Also
@@ -600,10 +677,10 @@ class Problem:
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> codiag.Problem(np.ones((3, 4, 5)), 1, constraints="nonnegative").is_one_sided
+        >>> codiag.Problem(np.ones((3, 4, 5)), 1, constraints="nonnegative").is_cone
         True
         """
-        return any(rule is not None and rule.is_one_sided for rule in self.constraints or ())
+        return any(rule is not None and rule.is_cone for rule in self.constraints or ())
 
     def unobserved_rows(self) -> list[np.ndarray]:
         """Return which rows of the factors nothing is known about.
@@ -632,7 +709,7 @@ class Problem:
         counts = self.entries.counts()
         for group in self.groups:
             rule = None if self.constraints is None else self.constraints[group[0]]
-            if rule is None or not (rule.is_fixed or rule.is_curved or rule.ridge > 0):
+            if rule is None or not (rule.is_fixed or rule.is_manifold or rule.ridge > 0):
                 empty = np.sum([counts[mode] for mode in group], axis=0) == 0
                 for mode in group:
                     rows[mode] = empty
@@ -714,45 +791,39 @@ def as_problem(tensor: Any, rank: Any, **stated: Any) -> Problem:
                     f"{name} must be left out if a Problem is given, which has its own; got {name}={value!r}"
                 )
         return tensor
-    if isinstance(rank, str) and rank == "auto":
-        return Problem.of_any_rank(tensor, **stated)
-    if rank is None or isinstance(rank, str):
-        raise TypeError(f"rank must be an integer, or 'auto' for what choose_rank chooses; got {rank!r}")
     return Problem(tensor, rank, **stated)
 
 
 def most_components(shape: Sequence[int]) -> int:
-    """Return a number of components that is enough for every tensor of a shape."""
+    """Return an upper bound of the rank of tensors of a shape."""
     return math.prod(sorted(shape)[:-1])
 
 
-def _checked_data(tensor: Any, rank: Any, observed: Any, symmetric: Any) -> tuple[Tensor, Array | None, Symmetry]:
+def _checked_data(tensor: Any, rank: Any, weights: Any, symmetric: Any) -> tuple[Tensor, Array | None, Symmetry]:
     """Return a tensor without NaN, the weights of its entries, and which modes share a factor."""
-    has_weights = observed is not None
-    tensor, observed = without_missing(tensor, observed)
-    if observed is None:
-        tensor, observed = after_first_look(tensor, rank)
-    if not has_weights and observed is not None and not is_dask_array(observed) and not _has_any(observed):
-        raise ValueError(
-            f"tensor must have entries that are numbers; all {math.prod(observed.shape)} are NaN or masked"
-        )
-    checked, weights, symmetry = _with_symmetry(tensor, observed, symmetric)
+    has_weights = weights is not None
+    tensor, weights = without_missing(tensor, weights)
+    if weights is None:
+        tensor, weights = after_first_look(tensor, rank)
+    if not has_weights and weights is not None and not is_dask_array(weights) and not _has_any(weights):
+        raise ValueError(f"tensor must have entries that are numbers; all {math.prod(weights.shape)} are NaN or masked")
+    checked, weights, symmetry = _with_symmetry(tensor, weights, symmetric)
     if not checked.is_validated:
         checked.check()
     return checked, weights, symmetry
 
 
-def _has_any(observed: Array) -> bool:
+def _has_any(weights: Array) -> bool:
     """Return whether an entry has a weight other than zero."""
-    xp = array_namespace(observed)
-    return bool(xp.any(observed))
+    xp = array_namespace(weights)
+    return bool(xp.any(weights))
 
 
-def _with_symmetry(tensor: Any, observed: Any, raw: Any) -> tuple[Tensor, Array | None, Symmetry]:
+def _with_symmetry(tensor: Any, weights: Any, raw: Any) -> tuple[Tensor, Array | None, Symmetry]:
     """Return a tensor averaged over permutations of its shared modes, the weights of its entries, and these modes."""
     known = as_tensor(tensor)
     symmetric = as_symmetry(raw, known.shape) or known.symmetric
-    weights = None if observed is None else known.weights_like(observed)
+    weights = None if weights is None else known.weights_like(weights)
     if not symmetric or known.symmetric:
         return known, weights, symmetric
     shared = symmetric if isinstance(symmetric, tuple) else tuple(range(known.order))

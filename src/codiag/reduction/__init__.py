@@ -4,6 +4,7 @@ from codiag.reduction._reduction import (
     HOST_WORK,
     Reduction,
     Sides,
+    dominant_bases,
     is_small,
     range_bases,
     reduce,

@@ -12,15 +12,15 @@ from codiag._arrays import (
     Array,
     adjoint,
     array_namespace,
+    asarray_like,
     conjugate,
-    double,
     fits_block,
     identity,
     largest_signs,
-    like,
-    moved,
     on_host,
+    to_double,
     to_host,
+    to_namespace,
 )
 from codiag.problem import Problem
 from codiag.tensors import OVERSAMPLING, Core, DenseTensor, FactoredTensor, Products, Tensor, is_large, range_rank
@@ -104,18 +104,20 @@ class Reduction:
     def to_core(self, components: FactoredTensor) -> FactoredTensor:
         """Return components of the tensor in the coordinates of the core, on its device."""
         return components.changed(
-            lambda factor, mode: moved(_inside(moved(factor, self.home), self.bases[mode]), self.core.reference),
-            moved(components.weights, self.core.reference),
+            lambda factor, mode: to_namespace(
+                _inside(to_namespace(factor, self.home), self.bases[mode]), self.core.reference
+            ),
+            to_namespace(components.weights, self.core.reference),
         )
 
     def to_tensor(self, components: FactoredTensor) -> FactoredTensor:
         """Return components of the core in the coordinates of the tensor, on its device."""
 
         def outside(factor: Array, mode: int) -> Array:
-            basis, factor = self.bases[mode], moved(factor, self.home)
-            return factor if basis is None else moved(basis, self.home) @ factor
+            basis, factor = self.bases[mode], to_namespace(factor, self.home)
+            return factor if basis is None else to_namespace(basis, self.home) @ factor
 
-        return components.changed(outside, moved(components.weights, self.home))
+        return components.changed(outside, to_namespace(components.weights, self.home))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,14 +141,14 @@ class Sides:
 
 def _lowered(factors: Sequence[Array], bases: Sequence[Array | None]) -> list[Array]:
     """Return factors in the coordinates of bases, in double precision."""
-    return [_inside(double(factor), basis) for factor, basis in zip(factors, bases, strict=True)]
+    return [_inside(to_double(factor), basis) for factor, basis in zip(factors, bases, strict=True)]
 
 
 def _inside(factor: Array, basis: Array | None) -> Array:
     if basis is None:
         return factor
-    basis = double(basis)
-    return adjoint(basis) @ moved(factor, basis)
+    basis = to_double(basis)
+    return adjoint(basis) @ to_namespace(factor, basis)
 
 
 def reduce(problem: Problem, rng: np.random.Generator, *, including: Sequence[Array] | None = None) -> Reduction:
@@ -186,13 +188,13 @@ def _reduced(
         return Reduction(problem.with_tensor(core), (None,) * tensor.order, home_of(problem), core)
     if not is_large(tensor.shape):
         dense = _as_core(tensor, rank)
-        reduction = compressed(problem, dense, _dominant_bases(dense, rank))
+        reduction = compressed(problem, dense, dominant_bases(dense, rank))
         return replace(reduction, home=home_of(problem), dense=dense)
     outer = _sketched_bases(tensor, rank, rng)
     if including is not None:
         outer = _widened(outer, including, tensor)
     sketch = with_sides(problem, tensor, outer)
-    inner = _dominant_bases(sketch.core, rank)
+    inner = dominant_bases(sketch.core, rank)
     if including is not None:
         inner = _widened(inner, _lowered(including, outer), sketch.core)
     bases = _chained(outer, inner, tensor)
@@ -215,7 +217,7 @@ def with_sides(problem: Problem, tensor: Tensor, bases: tuple[Array | None, ...]
     sides = Sides(bases, tuple(side.as_double() for side in tensor.read(*requests)))
     core = sides.tensors[0]
     if bases[0] is not None:
-        entries = core.compress(double(conjugate(bases[0])), *[None] * (tensor.order - 1)).to_dense()
+        entries = core.compress(to_double(conjugate(bases[0])), *[None] * (tensor.order - 1)).to_dense()
         core = DenseTensor.of(entries, symmetric=tensor.symmetric)
     return Reduction(problem.with_tensor(_as_core(core, max(core.shape))), bases, home_of(problem), sides=sides)
 
@@ -227,7 +229,7 @@ def _widened(bases: Sequence[Array | None], factors: Sequence[Array], tensor: Te
     def union(basis: Array | None, factor: Array) -> Array | None:
         if basis is None or basis.shape[1] + factor.shape[1] >= basis.shape[0]:
             return None
-        return xp.linalg.qr(xp.concat([basis, moved(factor, basis)], axis=1))[0]
+        return xp.linalg.qr(xp.concat([basis, to_namespace(factor, basis)], axis=1))[0]
 
     return _by_mode(lambda mode: union(bases[mode], factors[mode]), tensor)
 
@@ -237,7 +239,7 @@ def range_bases(problem: Problem, rng: np.random.Generator) -> list[Array]:
     reduction = _reduced(problem, problem.tensor, problem.rank, rng, None)
     tensor = problem.tensor
     return [
-        identity(size, tensor.reference) if basis is None else moved(basis, tensor.reference)
+        identity(size, tensor.reference) if basis is None else to_namespace(basis, tensor.reference)
         for size, basis in zip(tensor.shape, reduction.bases, strict=True)
     ]
 
@@ -253,7 +255,7 @@ def home_of(problem: Problem) -> Array:
 
     Equations for steps are many small operations, for which an accelerator takes longer than the host.
     """
-    exact = double(problem.tensor.reference)
+    exact = to_double(problem.tensor.reference)
     is_far = not on_host(exact) and problem.rank**2 * sum(problem.tensor.shape) <= HOME_WORK
     return to_host(exact) if is_far else exact
 
@@ -273,7 +275,7 @@ def _as_core(tensor: Tensor, rank: int) -> DenseTensor:
     return DenseTensor.of(to_host(exact.to_dense()), symmetric=tensor.symmetric)
 
 
-def _dominant_bases(tensor: DenseTensor, rank: int) -> tuple[Array | None, ...]:
+def dominant_bases(tensor: DenseTensor, rank: int) -> tuple[Array | None, ...]:
     """Return the leading left singular vectors of every unfolding.
 
     If singular values are equal, vectors that are computed separately need not belong together, and hold little of the
@@ -314,7 +316,7 @@ def _sketched_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> tupl
     within = [
         direction
         if basis is None
-        else conjugate(basis) @ like(rng.standard_normal((basis.shape[1], n)), tensor.reference)
+        else conjugate(basis) @ asarray_like(rng.standard_normal((basis.shape[1], n)), tensor.reference)
         for direction, basis in zip(seen.directions, bases, strict=True)
     ]
     return _ranges(tensor, tensor.read(Products(within, modes))[0], rank)
@@ -333,7 +335,7 @@ def _chained(outer: Sequence[Array | None], inner: Sequence[Array | None], tenso
     def product(first: Array | None, second: Array | None) -> Array | None:
         if second is None:
             return first
-        second = moved(second, tensor.reference)
+        second = to_namespace(second, tensor.reference)
         return second if first is None else first @ second
 
     return _by_mode(lambda mode: product(outer[mode], inner[mode]), tensor)
@@ -364,7 +366,7 @@ def _in_turns(problem: Problem, tensor: Tensor, rank: int, known: Sequence[Array
             continue
         others = _conjugates(None if other == mode else basis for other, basis in enumerate(bases))
         opened, last = tensor.compress(*others), mode
-        basis = moved(_dominant_basis(opened, mode, rank), tensor.reference)
+        basis = to_namespace(_dominant_basis(opened, mode, rank), tensor.reference)
         bases = [basis] * tensor.order if tensor.symmetric else [*bases[:mode], basis, *bases[mode + 1 :]]
     if tensor.symmetric:
         return compressed(problem, tensor, tuple(bases))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array_api_compat import array_namespace
 
-from codiag._arrays import Array, like, moved, to_host
-from codiag._checks import UndeterminedError
+from codiag._arrays import Array, asarray_like, to_host, to_namespace
+from codiag._checks import RankDeficientError
 from codiag.problem import Problem
 from codiag.reduction._reduction import Reduction, compressed
 from codiag.tensors import DenseTensor
@@ -19,10 +19,10 @@ def whitened(problem: Problem) -> tuple[Reduction, Reduction]:
     """Return the tensor in the range of its second moment, and in coordinates in which the moment is the identity."""
     tensor = problem.tensor
     xp = array_namespace(tensor.reference)
-    moment = like(to_host(problem.second_moment), tensor.reference)
+    moment = asarray_like(to_host(problem.second_moment), tensor.reference)
     basis = xp.flip(xp.linalg.eigh((moment + xp.matrix_transpose(moment)) / 2)[1][:, -problem.rank :], axis=1)
     reduction = compressed(problem, tensor, (basis,) * tensor.order)
-    inside = moved(xp.matrix_transpose(basis) @ moment @ basis, reduction.core.reference)
+    inside = to_namespace(xp.matrix_transpose(basis) @ moment @ basis, reduction.core.reference)
     return reduction, whiten(reduction.problem, inside)
 
 
@@ -41,7 +41,7 @@ def whiten(problem: Problem, moment: Array | None = None) -> Reduction:
         values = -values
     if not float(xp.min(values)) > SMALLEST_EIGENVALUE * float(xp.max(xp.abs(values))):
         spectrum = f"eigenvalues from {float(xp.min(values)):.2g} to {float(xp.max(values)):.2g}"
-        raise UndeterminedError(
+        raise RankDeficientError(
             f"second_moment must be positive definite on {core.shape[0]} dimensions; it has {spectrum}"
             if given
             else "tensor must have orthogonal factors for OJD, but they are not orthogonal, and its contraction, with "

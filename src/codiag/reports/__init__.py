@@ -3,7 +3,7 @@
 ========================= =====================================================================
 `factorization_report`    A fit: choice of the rank, components, diagnosis, residuals.
 `rank_report`             A choice of the rank: the reason, and the evidence for every rank.
-`jury_report`             Votes of a jury: accuracies of judges, who thinks alike, uncertain items.
+`jury_report`             Votes of a jury: accuracies of judges, correlated judges, uncertain items.
 `topics_report`           Topics of texts: words, shares, documents.
 ========================= =====================================================================
 
@@ -13,15 +13,15 @@ Each returns a string, and writes it to the file that the argument after the dat
 Examples
 --------
 >>> import codiag
->>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
->>> page = codiag.reports.factorization_report(codiag.factorize(tensor, 2, seed=0), tensor)
+>>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, rng=0).tensor
+>>> page = codiag.reports.factorization_report(codiag.factorize(tensor, 2, rng=0), tensor)
 >>> page.startswith("<!")
 True
 """
 
 from codiag._checks import public_names
-from codiag.reports._fit import factorization_report, index_advice, rank_report
-from codiag.reports._jury import families_in_words, jury_report, worth_of
+from codiag.reports._fit import factorization_report, rank_report
+from codiag.reports._jury import clusters_in_words, effective_annotators, jury_report
 from codiag.reports._topic_map import page_data, relevance, topic_map
 from codiag.reports._topics import topics_report
 

@@ -11,31 +11,26 @@ import numpy as np
 from codiag._arrays import Array, TensorLike, to_host
 from codiag.plotting import (
     HEIGHT,
-    LARGE,
     components,
     different_modes,
     draw_residuals,
     is_ordered,
     labels_of,
     leverage,
-    leverages,
     name_component,
     residual_entries,
-    root_mean_squares,
 )
 from codiag.reports._page import Panels, Table, panels, refuse_path, separate_panels, write_page
 from codiag.selection import HEADINGS, LEGEND
 from codiag.tensors import is_large
 
 if TYPE_CHECKING:
+    from codiag.diagnosis import Assessment
     from codiag.result import Factorization
     from codiag.selection import RankChoice
-    from codiag.theory import Diagnosis
 
 DRAWN = 12
 """Largest number of components that are drawn."""
-NAMED = 3
-"""Largest number of indices of a mode that are named."""
 
 
 def factorization_report(
@@ -44,7 +39,7 @@ def factorization_report(
     path: str | Path | None = None,
     *,
     choice: RankChoice | None = None,
-    observed: Array | None = None,
+    mask: Array | None = None,
     title: str = "Factorization",
 ) -> str:
     """Return a page about a fit: choice of the rank, components, diagnosis, residuals, leverage and advice.
@@ -59,7 +54,7 @@ def factorization_report(
         A file to write the page to, such as ``"report.html"``; one that exists is replaced.
     choice : RankChoice, optional
         The result of `codiag.choose_rank`.
-    observed : array in the shape of the tensor, optional
+    mask : array of bool in the shape of the tensor, optional
         Which entries were observed.
     title : str
         The title of the page, such as the name of a file.
@@ -79,9 +74,9 @@ def factorization_report(
     >>> import codiag
     >>> from codiag.reports import factorization_report
     >>> from codiag.synthetic import noisy_tensor
-    >>> tensor = noisy_tensor((6, 7, 8), 2, noise=0.01, seed=0).tensor
-    >>> page = factorization_report(codiag.factorize(tensor, 2, seed=0), tensor)
-    >>> page.startswith("<!doctype html>"), "2 of 2 components are well determined." in page
+    >>> tensor = noisy_tensor((6, 7, 8), 2, noise=0.01, rng=0).tensor
+    >>> page = factorization_report(codiag.factorize(tensor, 2, rng=0), tensor)
+    >>> page.startswith("<!doctype html>"), "2 of 2 components are determined." in page
     (True, True)
     """
     refuse_path("tensor", tensor, "factorization_report(fit, tensor, path)")
@@ -91,7 +86,7 @@ def factorization_report(
             "and choice=choice beside it"
         )
     diagnosis = fit.diagnose()
-    entries = None if is_large(fit.shape) else residual_entries(fit, tensor, observed)
+    entries = None if is_large(fit.shape) else residual_entries(fit, tensor, mask)
     return write_page(
         "fit.html",
         path,
@@ -99,14 +94,14 @@ def factorization_report(
         fit=fit,
         shape=_sizes(fit.shape),
         n_entries=math.prod(fit.shape),
-        n_observed=math.prod(fit.shape) if fit.n_observed is None else fit.n_observed,
+        n_observed=fit.problem.n_observed,
         facts=_facts(fit, diagnosis),
         choice=None if choice is None else _evidence(choice),
         components=_component_table(fit, diagnosis),
         drawn=_component_panels(fit),
         n_drawn=min(fit.rank, DRAWN),
         diagnosis=_diagnosed(diagnosis),
-        advice=[*diagnosis.advice, *([] if entries is None else index_advice(fit, entries))],
+        advice=list(diagnosis.advice),
         residuals=None if entries is None else _residual_panels(fit, entries),
         leverage=_leverage_panels(fit),
     )
@@ -138,12 +133,12 @@ def rank_report(choice: RankChoice, path: str | Path | None = None, *, title: st
     --------
     >>> import codiag
     >>> from codiag.synthetic import noisy_tensor
-    >>> tensor = noisy_tensor((8, 7, 6), 2, noise=0.01, seed=0).tensor
-    >>> page = codiag.reports.rank_report(codiag.choose_rank(tensor, range(1, 4), seed=0))
+    >>> tensor = noisy_tensor((8, 7, 6), 2, noise=0.01, rng=0).tensor
+    >>> page = codiag.reports.rank_report(codiag.choose_rank(tensor, range(1, 4), rng=0))
     >>> page.startswith("<!doctype html>")
     True
     """
-    if not hasattr(choice, "evidence"):
+    if not hasattr(choice, "tried"):
         raise TypeError(f"choice must be a RankChoice, the result of choose_rank; got {type(choice).__name__}")
     ranks = list(choice.fits)
     facts = {
@@ -158,19 +153,19 @@ def _sizes(shape: tuple[int, ...]) -> str:
     return " x ".join(str(size) for size in shape)
 
 
-def _facts(fit: Factorization, diagnosis: Diagnosis) -> dict[str, object]:
+def _facts(fit: Factorization, diagnosis: Assessment) -> dict[str, object]:
     facts: dict[str, object] = {"components" if fit.rank > 1 else "component": fit.rank}
-    explained = "variance" if fit.loss is None else "deviance"
-    facts[f"of the {explained} explained"] = f"{100 * fit.explained_deviance:.4g} %"
-    facts["well determined"] = f"{diagnosis.verdicts.count('well')} of {fit.rank}"
-    if math.isfinite(fit.noise):
-        facts["standard deviation of the noise"] = f"{fit.noise:.3g}"
+    explained = "variance" if fit.problem.loss is None else "deviance"
+    facts[f"of the {explained} explained"] = f"{100 * fit.deviance.explained:.4g} %"
+    facts["determined"] = f"{diagnosis.verdicts.count('determined')} of {fit.rank}"
+    if math.isfinite(fit._noise):
+        facts["standard deviation of the noise"] = f"{fit._noise:.3g}"
     return facts
 
 
 def _evidence(choice: RankChoice) -> dict[str, Any]:
     """Return the reason, the table and the figures of a choice."""
-    ranks = [evidence.rank for evidence in choice.evidence]
+    ranks = choice.table["rank"].tolist()
     with separate_panels(4) as grid:
         choice.plot(grid[0])
         for axes in grid[0]:
@@ -187,13 +182,13 @@ def _evidence(choice: RankChoice) -> dict[str, Any]:
 
 
 def _mode_names(fit: Factorization) -> list[str]:
-    return ["all modes"] if fit.symmetric else [labels_of(fit).names[mode] for mode in different_modes(fit)]
+    return ["all modes"] if fit._symmetric else [labels_of(fit).names[mode] for mode in different_modes(fit)]
 
 
-def _component_table(fit: Factorization, diagnosis: Diagnosis) -> Table:
+def _component_table(fit: Factorization, diagnosis: Assessment) -> Table:
     labels, weights, errors = labels_of(fit), to_host(fit.weights), fit.weight_standard_errors
     peaks = [
-        [_label(labels.values[mode], at) for at in np.argmax(np.abs(to_host(fit.tensor.factors[mode])), axis=0)]
+        [_label(labels.values[mode], at) for at in np.argmax(np.abs(to_host(fit._components.factors[mode])), axis=0)]
         for mode in different_modes(fit)
     ]
     rows = [
@@ -223,10 +218,10 @@ def _label(index: np.ndarray | None, at: int) -> str:
     return f"{index[at]:.6g}" if index.dtype.kind == "f" else str(index[at])
 
 
-def _diagnosed(diagnosis: Diagnosis) -> list[str]:
+def _diagnosed(diagnosis: Assessment) -> list[str]:
     """Return the sentences of a diagnosis without its advice."""
     lines = str(diagnosis).split("\n")
-    conditions = ", ".join(f"{condition:.3g}" for condition in diagnosis.conditions)
+    conditions = ", ".join(f"{condition:.3g}" for condition in diagnosis.modes["condition"])
     return [
         *lines[: len(lines) - len(diagnosis.advice)],
         f"Condition numbers of the factors, mode by mode: {conditions}.",
@@ -247,24 +242,3 @@ def _leverage_panels(fit: Factorization) -> Panels:
     with separate_panels(len(names)) as grid:
         leverage(fit, axes=grid[0])
         return panels(grid, [f"Leverage of every index along {name}" for name in names])
-
-
-def index_advice(fit: Factorization, entries: np.ndarray) -> list[str]:
-    """Return sentences about indices with a large leverage, or large residuals."""
-    labels, advice = labels_of(fit), []
-    for mode in different_modes(fit):
-        values, sizes = leverages(to_host(fit.tensor.factors[mode])), root_mean_squares(entries, mode)
-        reasons = {
-            "a component may come from it alone (large leverage)": _largest(values, float(np.mean(values))),
-            f"the residuals there are more than {LARGE} times the median": _largest(sizes, float(np.median(sizes))),
-        }
-        for reason, indices in reasons.items():
-            if indices:
-                listed = ", ".join(_label(labels.values[mode], at) for at in indices)
-                advice.append(f"Check {labels.names[mode]} {listed}: {reason}.")
-    return advice
-
-
-def _largest(values: np.ndarray, level: float) -> list[int]:
-    """Return the indices of the few largest values far above a level."""
-    return [int(at) for at in np.argsort(-values, kind="stable")[:NAMED] if values[at] > LARGE * level]

@@ -1,4 +1,4 @@
-"""The page about a jury, and sentences about judges who think alike, which the command line prints, too."""
+"""The page about a jury, and sentences about correlated judges, which the command line prints, too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codiag.reports._page import Panels, Table, panels, separate_panels, write_p
 if TYPE_CHECKING:
     from codiag.models.jury import Jury, Preferences
 
-DOUBTFUL = 0.8
+UNCERTAIN = 0.8
 """Probability of a label below which its item counts as doubtful."""
 MOST_ITEMS, MOST_DRAWN, MOST_NAMES = 20, 40, 6
 """Largest numbers of items that are listed, of judges in a figure, and of names in a sentence."""
@@ -24,7 +24,7 @@ MOST_ITEMS, MOST_DRAWN, MOST_NAMES = 20, 40, 6
 def jury_report(
     model: Jury, path: str | Path | None = None, *, preferences: Preferences | None = None, title: str = "A jury"
 ) -> str:
-    """Return a page about a jury: accuracies, who thinks alike, how many votes they are worth, and uncertain items.
+    """Return a page about a jury: accuracies, correlated judges, effective number of annotators, uncertain items.
 
     Parameters
     ----------
@@ -45,29 +45,29 @@ def jury_report(
     See Also
     --------
     codiag.models.Jury : The model of the page.
-    codiag.plotting.dependence : The figure of judges who think alike, alone.
+    codiag.plotting.dependence : The figure of correlated judges, alone.
 
     Examples
     --------
     >>> from codiag.models import Jury
     >>> from codiag.reports import jury_report
     >>> from codiag.synthetic import crowd_votes, worker_confusions
-    >>> votes = crowd_votes(200, worker_confusions(9, 2, seed=0), seed=1).votes
+    >>> votes = crowd_votes(200, worker_confusions(9, 2, rng=0), rng=1).votes
     >>> page = jury_report(Jury(random_state=0).fit(votes))
     >>> page.startswith("<!doctype html>"), "Accuracy of the judges" in page
     (True, True)
     """
-    if not hasattr(model, "effective_votes_"):
+    if not hasattr(model, "n_effective_annotators_"):
         raise TypeError(f"model must be a fitted Jury; got {type(model).__name__}")
-    table, names = model.worker_table(), ("worker", "votes", "accuracy", LOW, HIGH, "family", "weight")
+    table, names = model.worker_table(), ("worker", "votes", "accuracy", LOW, HIGH, "cluster", "weight")
     judges = {name: np.asarray(table[name]) for name in names}
     certainty = np.asarray(model.label_table()["probability"])
     facts = {
         "judges": f"{judges['worker'].size:,}",
         "items": f"{certainty.size:,}",
         "votes": f"{int(np.sum(judges['votes'])):,}",
-        "independent votes an item": f"{model.effective_votes_:.1f}",
-        "uncertain labels": f"{int(np.sum(certainty < DOUBTFUL)):,}",
+        "independent votes an item": f"{model.n_effective_annotators_:.1f}",
+        "uncertain labels": f"{int(np.sum(certainty < UNCERTAIN)):,}",
     }
     return write_page(
         "jury.html",
@@ -76,40 +76,41 @@ def jury_report(
         facts=facts,
         model=model,
         classes=in_words(np.asarray(model.classes_).tolist(), MOST_DRAWN),
-        worth=worth_of(model),
-        families=families_in_words(model),
+        effective=effective_annotators(model),
+        clusters=clusters_in_words(model),
         copies=[f"{one} and {other}" for one, other in model.copies_],
         judges=_judge_table(judges, preferences),
         pairs=preferences is not None,
         accuracies=_accuracy_panel(judges, 1 / len(model.classes_)),
         dependence=_dependence_panel(model),
         certainty=certainty,
-        limit=DOUBTFUL,
+        limit=UNCERTAIN,
         certainties=_certainty_panel(certainty),
         chance=_no_better_than_chance(judges, 1 / len(model.classes_)),
         items=_uncertain_items(model),
     )
 
 
-def worth_of(model: Jury) -> str:
-    """Return a sentence with the number of independent votes that the votes on an item are worth."""
-    low, high = np.asarray(model.effective_votes_interval_).tolist()
+def effective_annotators(model: Jury) -> str:
+    """Return a sentence with the effective number of annotators."""
+    low, high = np.asarray(model.effective_annotators_interval_).tolist()
     n_votes = float(np.sum(np.asarray(model.worker_table()["votes"]))) / len(model.tasks_)
     return (
-        f"The {n_votes:.1f} votes that an item has on average are worth {model.effective_votes_:.1f} independent ones "
+        f"The {n_votes:.1f} votes that an item has on average hold the information of "
+        f"{model.n_effective_annotators_:.1f} independent ones "
         f"({low:.1f} to {high:.1f})."
     )
 
 
-def families_in_words(model: Jury, most: int | None = None) -> list[str]:
-    """Return a sentence for each family: the names of `most` members, by default of all, and how alike they are."""
+def clusters_in_words(model: Jury, most: int | None = None) -> list[str]:
+    """Return a sentence for each cluster: the names of `most` members, by default of all, and how alike they are."""
     workers, matrix, lines = np.asarray(model.workers_).tolist(), np.asarray(model.dependence_, dtype=float), []
-    for number, names in enumerate(model.families_, 1):
+    for number, names in enumerate(model.clusters_, 1):
         rows = [workers.index(name) for name in np.asarray(names).tolist()]
         pairs = matrix[np.ix_(rows, rows)][np.triu_indices(len(rows), 1)]
         known = pairs[~np.isnan(pairs)]
         extent = f"; their errors have a correlation of {np.mean(known):.2f}" if known.size else ""
-        lines.append(f"Family {number}: {in_words([workers[row] for row in rows], most or len(rows))}{extent}.")
+        lines.append(f"Cluster {number}: {in_words([workers[row] for row in rows], most or len(rows))}{extent}.")
     return lines
 
 
@@ -127,12 +128,12 @@ def _judge_table(judges: dict[str, np.ndarray], preferences: Preferences | None)
         "accuracy": [f"{value:.3f}" for value in judges["accuracy"]],
         "90 % interval": [f"{low:.3f} to {high:.3f}" for low, high in zip(judges[LOW], judges[HIGH], strict=True)],
         "independence": [f"{value:.2f}" for value in judges["weight"]],
-        "family": ["none" if value == 0 else str(value) for value in judges["family"]],
+        "cluster": ["none" if value == 0 else str(value) for value in judges["cluster"]],
     }
     if preferences is not None:
         columns["position bias"] = _position_biases(judges["worker"], preferences.position_bias)
     order = np.argsort(-judges["accuracy"], kind="stable").tolist()
-    return Table(list(columns), [[column[i] for column in columns.values()] for i in order], ["judge", "family"])
+    return Table(list(columns), [[column[i] for column in columns.values()] for i in order], ["judge", "cluster"])
 
 
 def _position_biases(workers: np.ndarray, biases: Any) -> list[str]:
@@ -163,7 +164,7 @@ def _accuracy_panel(judges: dict[str, np.ndarray], chance: float) -> Panels:
 def _dependence_panel(model: Jury) -> Panels:
     with separate_panels(1, height=dependence_height(len(model.workers_))) as grid:
         dependence(model, axes=grid)
-        return panels(grid, ["Matrix of the correlations of judges given the labels, with frames around families"])
+        return panels(grid, ["Matrix of the correlations of judges given the labels, with frames around clusters"])
 
 
 def _certainty_panel(certainty: np.ndarray) -> Panels:

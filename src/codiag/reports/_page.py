@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codiag._text import as_path, visible, write_text
+from codiag._text import as_path, escape_control, write_text
 from codiag.plotting import paper
 
 WIDTH, HEIGHT = 3.6, 2.6
@@ -65,7 +65,7 @@ def _environment() -> Any:
 
 
 def _without_control_characters(value: Any) -> Any:
-    return visible(value) if type(value) is str else value
+    return escape_control(value) if type(value) is str else value
 
 
 def refuse_path(name: str, value: object, call: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import rel_entr
 
-from codiag._text import visible
+from codiag._text import escape_control
 
 if TYPE_CHECKING:
     from codiag.models.topics import LatentDirichlet, SingleTopic
@@ -72,7 +72,7 @@ def page_data(model: LatentDirichlet | SingleTopic, words: np.ndarray, n_topics:
                 "x": _rounded(places[topic, 0]),
                 "y": _rounded(places[topic, 1]),
                 "weight": _rounded(weights[topic]),
-                "words": [visible(word) for word in words[candidates].tolist()],
+                "words": [escape_control(word) for word in words[candidates].tolist()],
                 "own": [_rounded(share) for share in topics[topic, candidates]],
                 "overall": [_rounded(share) for share in overall[candidates]],
             }

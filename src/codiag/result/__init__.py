@@ -5,12 +5,12 @@ from codiag.result._factorization import Factorization
 from codiag.result._linearization import has_few_entries
 from codiag.result._solve import (
     as_factorization,
-    cancelling_pairs,
     canonical,
-    complaint_about,
     congruences,
+    degenerate_pairs,
     safe_scale,
     solve,
+    warning_message,
     whole_norm,
 )
 from codiag.result._transform import explained_share, fixed_sizes

@@ -1,9 +1,8 @@
-"""Other forms of a fit: a dataset of xarray, data frames, and the table that notebooks show."""
+"""Other forms of a fit: a dataset of xarray, a data frame, and the table that notebooks show."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +23,12 @@ def as_dataset(fit: Factorization, *, standard_errors: bool) -> Any:
     """Return what `Factorization.to_xarray` does."""
     from xarray import Dataset
 
-    labels = fit.labels or Labels.counted(len(fit.shape))
+    labels = fit.problem.labels or Labels.counted(len(fit.shape))
     taken = next((name for name in labels.names if name in RESERVED), None)
     if taken is not None:
         raise ValueError(
             f"names of modes must be others than {' and '.join(RESERVED)}, which are names in the dataset already; got "
-            f"{labels.names}. Rename {taken!r} before the fit, or use to_frames"
+            f"{labels.names}. Rename {taken!r} before the fit, or use to_table"
         )
     variables: dict[str, Any] = {"weights": ("component", to_host(fit.weights))}
     coords: dict[str, Any] = {"component": np.arange(fit.rank)}
@@ -40,21 +39,32 @@ def as_dataset(fit: Factorization, *, standard_errors: bool) -> Any:
         variables["weights_standard_error"] = ("component", fit.weight_standard_errors)
         for name, errors in zip(labels.names, fit.entry_standard_errors, strict=True):
             variables[f"factor_{name}_standard_error"] = ((name, "component"), errors)
-    about = {"relative_error": fit.relative_error, "norm": fit.norm, "converged": int(fit.converged)}
+    about = {"relative_error": fit.relative_error, "norm": fit._norm, "converged": int(fit.converged)}
     return Dataset(variables, coords, about)
 
 
-def as_frames(fit: Factorization, library: str, *, standard_errors: bool) -> dict[str, Any]:
-    """Return what `Factorization.to_frames` does."""
-    labels = fit.labels or Labels.counted(len(fit.shape))
-    make = _pandas_frame if library == "pandas" else partial(_frame, import_module(library))
-    index = [labels.index(mode, size) for mode, size in enumerate(fit.shape)]
-    triples = zip(labels.names, index, fit.factors, strict=True)
-    frames = {name: make(name, rows, to_host(factor)) for name, rows, factor in triples}
-    if standard_errors:
-        triples = zip(labels.names, index, fit.entry_standard_errors, strict=True)
-        frames |= {f"{name}_standard_error": make(name, rows, errors) for name, rows, errors in triples}
-    return frames
+def as_table(fit: Factorization, library: str, *, standard_errors: bool) -> Any:
+    """Return what `Factorization.to_table` does."""
+    import narwhals.stable.v1 as nw
+
+    labels = fit.problem.labels or Labels.counted(len(fit.shape))
+    bounds = fit.conf_int() if standard_errors else None
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("component", "weight", "mode", "label", "value")}
+    parts |= {name: [] for name in ("standard_error", "low", "high") if bounds is not None}
+    for mode, size in enumerate(fit.shape):
+        parts["component"].append(np.repeat(np.arange(fit.rank), size))
+        parts["weight"].append(np.repeat(to_host(fit.weights), size))
+        parts["mode"].append(np.full(size * fit.rank, labels.names[mode]))
+        parts["label"].append(np.tile(labels.index(mode, size), fit.rank))
+        parts["value"].append(to_host(fit.factors[mode]).T.ravel())
+        if bounds is not None:
+            parts["standard_error"].append(fit.entry_standard_errors[mode].T.ravel())
+            for name, bound in zip(("low", "high"), bounds.factors[mode], strict=True):
+                parts[name].append(bound.T.ravel())
+    if len({values.dtype.kind for values in parts["label"]}) > 1:
+        parts["label"] = [values.astype(str) for values in parts["label"]]
+    columns = {name: np.concatenate(values) for name, values in parts.items()}
+    return nw.from_dict(columns, native_namespace=import_module(library)).to_native()
 
 
 def as_array_of_samples(coefficients: np.ndarray, samples: Any, name: str) -> Any:
@@ -68,30 +78,16 @@ def as_array_of_samples(coefficients: np.ndarray, samples: Any, name: str) -> An
     return DataArray(coefficients, coords, (dimension, "component"), attrs=samples.attrs)
 
 
-def _pandas_frame(name: str, labels: np.ndarray, factor: np.ndarray) -> Any:
-    from pandas import DataFrame, Index, RangeIndex
-
-    return DataFrame(factor, Index(labels, name=name), RangeIndex(factor.shape[1], name="component"))
-
-
-def _frame(library: Any, name: str, labels: np.ndarray, factor: np.ndarray) -> Any:
-    """Return a frame of a library without row labels, which are then the first column."""
-    import narwhals.stable.v1 as nw
-
-    columns = {name: labels} | {f"component_{i}": factor[:, i] for i in range(factor.shape[1])}
-    return nw.from_dict(columns, native_namespace=library).to_native()
-
-
 def fit_html(fit: Factorization) -> str:
     """Return a table for notebooks, a row for each component."""
-    labels = fit.labels or Labels.counted(len(fit.shape))
+    labels = fit.problem.labels or Labels.counted(len(fit.shape))
     columns: dict[str, Iterable[object]] = {"component": range(fit.rank)}
     columns["weight"] = [f"{float(weight):.4g}" for weight in to_host(fit.weights)]
     errors = vars(fit).get("standard_errors")  # if they are known: showing a fit computes nothing
-    for mode in [0] if fit.symmetric else range(len(fit.shape)):
-        name = "all modes" if fit.symmetric else labels.names[mode]
+    for mode in [0] if fit._symmetric else range(len(fit.shape)):
+        name = "all modes" if fit._symmetric else labels.names[mode]
         index = labels.index(mode, fit.shape[mode])
-        peaks = index[np.argmax(np.abs(to_host(fit.tensor.factors[mode])), axis=0)]
+        peaks = index[np.argmax(np.abs(to_host(fit._components.factors[mode])), axis=0)]
         columns[f"{name}: largest at"] = peaks.astype(str) if peaks.dtype.kind in "mM" else peaks.tolist()
         if errors is not None:
             columns[f"{name}: standard error"] = [f"{error:.2g}" for error in errors[mode]]

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._arrays import Array, all_equal, to_host
-from codiag._checks import Seed, as_flag, as_share
-from codiag._text import as_file, as_path, counted, reason_of, visible
-from codiag.constraints import Constraint, ConstraintsLike
-from codiag.labels import Labels
+from codiag._arrays import Array, all_equal, epsilon, to_double, to_host
+from codiag._checks import RNGLike, as_flag, as_share, attribute_hint
+from codiag._text import as_file, as_path, counted, escape_control, reason_of
+from codiag.constraints import ConstraintsLike
 from codiag.losses import Loss
-from codiag.problem import Stage, Stages
-from codiag.result._files import RuleNotGivenError, read_fit, write_fit
+from codiag.problem import History, LogEntry, Problem, combined_weights
+from codiag.result._files import KNOWN, RuleNotGivenError, read_fit, write_fit
 from codiag.result._linearization import Deviance, has_few_entries, linearization_of
 from codiag.tensors import FactoredTensor
 
 if TYPE_CHECKING:
-    from codiag.problem import Problem
+    from codiag.diagnosis import Assessment
+    from codiag.inference import Bootstrap, ConfidenceIntervals, NoiseModel, Sensitivity, UnitErrors
     from codiag.selection import RankChoice
-    from codiag.theory import Bootstrap, Diagnosis, Intervals, NoiseErrors, Scatter, Sensitivity
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,32 +45,17 @@ class Factorization:
         positive in all modes but the last, and in all modes of a symmetric tensor of even order; modes with constraints
         keep their signs.
     relative_error : float
-        :math:`\|T - \text{fit}\| / \|T\|`, over the entries that were observed, with their weights. Of a large tensor
-        the last step is not followed by another pass: what it gains is predicted by the second-order model of the
-        step, once the terms beyond that change the error by no more than about 5e-10 of itself; measured on 45
-        tensors, the value was right to 3e-10 of itself.
-    norm : float
-        :math:`\|T\|`, likewise, with weights relative to their mean.
+        :math:`\|T - \text{fit}\| / \|T\|`, over the observed entries, with their weights. For large tensors the value
+        is extrapolated from the last pass, accurate to about 1e-9 of itself.
     converged : bool
-        Whether the method reached its tolerance, with components that do not cancel each other without bound.
-    stages : tuple of Stage
-        The stages of the computation: name, sweeps, objective and seconds of each.
-    symmetric : bool
-        Whether all modes share a factor. By default detected.
-    n_observed : int
-        Number of entries that count: those that were observed, with a weight that is not zero. By default all.
-    problem : Problem, optional
-        The problem that was asked: tensor, rank, loss with the numbers that were estimated, constraints, observed
-        entries, symmetry and labels. Standard errors, `diagnose` and `bootstrap` are computed from it. None if the
-        tensor is not in memory or has more than two million entries, and neither constraints nor missing entries make
-        standard errors depend on it; and after `drop_data`.
-    loss : Loss, optional
-        The loss that was minimized, with numbers that were estimated; None for plain least squares.
-    constraints : tuple of Constraint or None, optional
-        The constraint of each mode; None if all are free. `transform` applies it to new coefficients.
-    labels : Labels, optional
-        Names of the modes and of their indices, if the data has labels: an xarray.DataArray, a pandas Series with an
-        index of several levels, or a long data frame.
+        Whether the method reached its tolerance, with components that do not diverge.
+    history : tuple of LogEntry
+        The stages of the computation: name, iterations, objective and seconds of each.
+    problem : Problem
+        The problem that was asked: tensor, rank, loss with the numbers that were estimated, constraints, weights of the
+        entries, symmetry and labels. It has no data (``problem.has_data``) if the tensor is not in memory or has more
+        than two million entries, unless constraints or missing entries make standard errors depend on them; and after
+        `drop_data`.
     rank_choice : RankChoice, optional
         How the rank was chosen, if it was given as "auto". Files do not have it.
 
@@ -85,7 +69,7 @@ class Factorization:
     --------
     >>> import numpy as np
     >>> import codiag
-    >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+    >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, rng=0)
     >>> weights, factors = fit
     >>> fit.rank, fit.shape, fit.converged
     (1, (3, 4, 5), True)
@@ -94,26 +78,19 @@ class Factorization:
     weights: Array
     factors: tuple[Array, ...]
     relative_error: float
-    norm: float
     converged: bool
-    stages: tuple[Stage, ...] = ()
-    symmetric: bool | None = None
-    n_observed: int | None = None
-    problem: Problem | None = None
-    loss: Loss | None = None
-    constraints: tuple[Constraint | None, ...] | None = None
-    labels: Labels | None = None
+    history: tuple[LogEntry, ...] = ()
+    problem: Problem = None  # type: ignore[assignment]
     rank_choice: RankChoice | None = None
-    _residual_excess: float | None = None
+    _norm: float = math.nan
     _goodness: Deviance | None = None
     _entry_weights: Array | None = None
+    _settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.symmetric is not False:
-            object.__setattr__(self, "symmetric", all_equal(self.factors))
-        if self.n_observed is None:
-            object.__setattr__(self, "n_observed", math.prod(self.shape))
-        object.__setattr__(self, "stages", Stages(self.stages))
+        object.__setattr__(self, "history", History(self.history))
+        if cast("Any", self.problem) is None:
+            object.__setattr__(self, "problem", Problem.of_result(self.weights, self.factors))
 
     @property
     def rank(self) -> int:
@@ -123,7 +100,7 @@ class Factorization:
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).rank
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, rng=0).rank
         1
         """
         return int(self.weights.shape[0])
@@ -136,109 +113,70 @@ class Factorization:
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).shape
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, rng=0).shape
         (3, 4, 5)
         """
         return tuple(int(factor.shape[0]) for factor in self.factors)
 
     @cached_property
-    def tensor(self) -> FactoredTensor:
-        """The fit as a tensor whose entries are not formed, with zeros in rows that were never observed.
-
-        See Also
-        --------
-        Factorization.to_tensor : All entries.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import codiag
-        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
-        >>> round(fit.tensor.squared_norm(), 6)
-        60.0
-        """
-        return FactoredTensor(self.weights, list(map(_without_nan, self.factors)), symmetric=self.symmetric)
-
-    @property
-    def deviance(self) -> float:
-        """Twice the loss, over the entries observed: the squared distance for least squares.
-
-        See Also
-        --------
-        Factorization.explained_deviance : Relative to that of the mean of all entries.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import codiag
-        >>> codiag.factorize(np.ones((3, 4, 5)), 1, loss="poisson", seed=0).deviance < 1e-9
-        True
-        """
-        return (self.relative_error * self.norm) ** 2 if self._goodness is None else self._goodness.total
-
-    @property
-    def explained_deviance(self) -> float:
-        """Share of the deviance that components explain, relative to that of the mean of all entries.
-
-        For least squares it is the share of the squared norm, ``1 - relative_error ** 2``. NaN if all entries are
-        equal.
-
-        See Also
-        --------
-        Factorization.dispersion : Whether what is left is as large as the loss says.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import codiag
-        >>> counts = np.random.default_rng(0).poisson(3 * np.ones((9, 8, 7)) * np.arange(9)[:, None, None])
-        >>> bool(codiag.factorize(counts, 1, loss="poisson", seed=0).explained_deviance > 0.8)
-        True
-        """
-        return 1 - self.relative_error**2 if self._goodness is None else self._goodness.explained
-
-    @property
-    def dispersion(self) -> float:
-        """Variance of entries around the fit, relative to what the loss says: 1 if it is right; NaN for least squares.
-
-        Standard errors and intervals are multiplied by its root, so that they are valid if it is not.
-
-        See Also
-        --------
-        Factorization.diagnose : Says so if it is large.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import codiag
-        >>> counts = np.random.default_rng(1).poisson(5.0, size=(12, 13, 14))
-        >>> 0.9 < codiag.factorize(counts, 1, loss="poisson", seed=0).dispersion < 1.1
-        True
-        """
-        return math.nan if self._goodness is None else self._goodness.dispersion
+    def _symmetric(self) -> bool:
+        """Whether all modes share a factor."""
+        return all_equal(self.factors)
 
     @cached_property
-    def noise(self) -> float:
-        """Standard deviation of white noise in the entries that would leave this residual.
+    def _components(self) -> FactoredTensor:
+        """The components with zeros in rows that were never observed."""
+        return FactoredTensor(self.weights, list(map(_without_nan, self.factors)), symmetric=self._symmetric)
 
-        Where entries have weights, this is the noise of an entry of mean weight; the noise of the others is inversely
-        proportional to the root of their weight. For a symmetric tensor, it is the noise before averaging over
-        permutations of the modes. NaN where no more entries were observed than there are parameters.
+    @property
+    def deviance(self) -> Deviance:
+        """The deviance: twice the loss over the observed entries, for least squares the residual sum of squares.
 
         See Also
         --------
-        Factorization.standard_errors : What this noise does to the factors.
+        Factorization.explained_variance : The share of each component.
 
         Examples
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> a, b, c = (np.random.default_rng(size).random((size, 2)) for size in (9, 8, 7))
-        >>> noise = 0.01 * np.random.default_rng(0).standard_normal((9, 8, 7))
-        >>> round(codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c) + noise, 2, seed=0).noise, 3)
-        0.01
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, loss="poisson", rng=0).deviance.total < 1e-9
+        True
         """
-        from codiag.theory import noise_level
+        if self._goodness is not None:
+            return self._goodness
+        return Deviance((self.relative_error * self._norm) ** 2, self._norm**2)
+
+    @cached_property
+    def explained_variance(self) -> np.ndarray:
+        r"""Share of the variance that each component explains, shape (rank,).
+
+        :math:`w_i \langle a_i \otimes b_i \otimes c_i, \text{fit} \rangle / \|T\|^2`. At a minimum of least squares the
+        shares add up to :math:`1 - \text{relative\_error}^2`. Shares of degenerate components can be above
+        one and below zero. Under a loss they are shares of the explained deviance.
+
+        See Also
+        --------
+        Factorization.relative_error : What all components together leave.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> fit = codiag.factorize(codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.1, rng=0).tensor, 2, rng=0)
+        >>> bool(abs(fit.explained_variance.sum() - (1 - fit.relative_error**2)) < 1e-6)
+        True
+        """
+        factors, weights = [to_double(to_host(factor)) for factor in self._components.factors], to_host(self.weights)
+        gram = math.prod(factor.conj().T @ factor for factor in factors)
+        products = np.real(weights.conj() * (gram @ weights))
+        total = float(np.sum(products))
+        explained = 1 - self.relative_error**2 if self._goodness is None else self._goodness.explained
+        return products * (explained / total) if total > 0 else np.zeros(self.rank)
+
+    @cached_property
+    def _noise(self) -> float:
+        """Standard deviation of the noise of an entry of mean weight; NaN without residual degrees of freedom."""
+        from codiag.inference import noise_level
 
         return noise_level(self)
 
@@ -267,8 +205,8 @@ class Factorization:
         Examples
         --------
         >>> import codiag
-        >>> planted = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0)
-        >>> fit = codiag.factorize(planted.tensor, 2, seed=0)
+        >>> planted = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, rng=0)
+        >>> fit = codiag.factorize(planted.tensor, 2, rng=0)
         >>> fit.standard_errors.shape, bool(fit.standard_errors.max() < 0.1)
         ((3, 2), True)
         """
@@ -291,8 +229,8 @@ class Factorization:
         Examples
         --------
         >>> import codiag
-        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
-        >>> fit = codiag.factorize(tensor, 2, seed=0)
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, rng=0).tensor
+        >>> fit = codiag.factorize(tensor, 2, rng=0)
         >>> [errors.shape for errors in fit.entry_standard_errors]
         [(9, 2), (8, 2), (7, 2)]
         """
@@ -309,16 +247,16 @@ class Factorization:
         Examples
         --------
         >>> import codiag
-        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
-        >>> fit = codiag.factorize(tensor, 2, seed=0)
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, rng=0).tensor
+        >>> fit = codiag.factorize(tensor, 2, rng=0)
         >>> bool((fit.weight_standard_errors < fit.weights).all())
         True
         """
         return self._times_noise(self._noise_errors.weights)
 
     @cached_property
-    def _noise_errors(self) -> NoiseErrors:
-        from codiag.theory import noise_errors
+    def _noise_errors(self) -> UnitErrors:
+        from codiag.inference import noise_errors
 
         return noise_errors(self)
 
@@ -340,60 +278,61 @@ class Factorization:
         return around if around is not None and has_few_entries(around) else None
 
     @cached_property
-    def _scatter(self) -> Scatter | None:
-        """How the noise scatters, as the residual shows it; None without the entries."""
-        from codiag.theory import scatter_of
+    def _noise_model(self) -> NoiseModel | None:
+        """Variances and correlations that the residual shows; None without the entries."""
+        from codiag.inference import noise_model_of
 
-        return scatter_of(self)
+        return noise_model_of(self)
+
+    @property
+    def _is_exact(self) -> bool:
+        """Whether only rounding is left."""
+        return self.relative_error < 1e3 * epsilon(self.factors[0])
 
     @cached_property
-    def _residual_replication(self) -> float:
-        """Likeness of the strongest terms of the residual in two halves of the data, from 0 to 1.
+    def _assessment(self) -> Assessment:
+        from codiag.diagnosis import assess
 
-        Near 1 if the residual contains a component that was missed; NaN if it passes for noise, or without entries.
-        """
-        from codiag.theory import replication_of
-
-        return replication_of(self)
+        return assess(self)
 
     @cached_property
     def _sensitivity(self) -> Sensitivity:
         """How noise of unit variance moves the components, and how much each of them explains."""
-        from codiag.theory import sensitivity_of
+        from codiag.inference import sensitivity_of
 
         return sensitivity_of(self)
 
     @property
-    def noise_model(self) -> str:
-        """The noise for which standard errors and intervals are valid, in words.
+    def noise_model(self) -> NoiseModel:
+        """The noise for which standard errors and confidence intervals are valid; print it to read it.
 
         See Also
         --------
-        Factorization.noise : Its standard deviation.
-        Factorization.intervals : What follows from it.
+        Factorization.conf_int : What follows from it.
 
         Examples
         --------
         >>> import codiag
-        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
-        >>> codiag.factorize(tensor, 2, seed=0).noise_model
-        'white: the same variance in all entries, and no correlations'
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, rng=0).tensor
+        >>> print(codiag.factorize(tensor, 2, rng=0).noise_model)
+        white: the same variance in all entries, and no correlations
         """
-        from codiag.theory import noise_in_words
+        from codiag.inference import described_noise_model
 
-        return noise_in_words(self)
+        return described_noise_model(self)
 
-    def intervals(self, level: float = 0.9) -> Intervals:
+    def conf_int(self, level: float = 0.95) -> ConfidenceIntervals:
         """Return confidence intervals of every entry of every factor, and of the weights.
 
         Parameters
         ----------
         level : float
-            Probability with which an interval contains the true value, if the model and `noise_model` are right.
+            The confidence level: the probability with which an interval contains the true value, if the model and
+            `noise_model` are right.
 
         Returns
         -------
-        codiag.theory.Intervals
+        codiag.inference.ConfidenceIntervals
             ``factors``, with a pair of arrays (low, high) for each mode, and ``weights``, one such pair. Entries of
             non-negative factors that are zero have intervals from zero to where they could be if they were free.
 
@@ -405,19 +344,25 @@ class Factorization:
         Examples
         --------
         >>> import codiag
-        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
-        >>> fit = codiag.factorize(tensor, 2, seed=0)
-        >>> low, high = fit.intervals(0.95).weights
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, rng=0).tensor
+        >>> fit = codiag.factorize(tensor, 2, rng=0)
+        >>> low, high = fit.conf_int().weights
         >>> bool((low < fit.weights).all() and (fit.weights < high).all())
         True
         """
-        from codiag.theory import intervals
+        from codiag.inference import intervals
 
         as_share("level", level)
         return intervals(self, level)
 
     def bootstrap(
-        self, mode: int = 0, n: int = 200, *, seed: Seed = None, n_jobs: int | None = None, progress: bool | None = None
+        self,
+        mode: int = 0,
+        n: int = 200,
+        *,
+        rng: RNGLike = None,
+        n_jobs: int | None = None,
+        progress: bool | None = None,
     ) -> Bootstrap:
         """Draw samples along a mode with replacement, and refit, to see how far the other modes depend on the samples.
 
@@ -430,7 +375,7 @@ class Factorization:
             The mode of the samples.
         n : int
             How often samples are drawn.
-        seed : int or numpy.random.Generator, optional
+        rng : int or numpy.random.Generator, optional
             The same seed gives the same answer.
         n_jobs : int, optional
             Number of processes, -1 for as many as there are cores.
@@ -440,27 +385,27 @@ class Factorization:
 
         Returns
         -------
-        codiag.theory.Bootstrap
-            With ``intervals()``, ``entry_standard_errors``, ``weight_standard_errors`` and ``plot()``.
+        codiag.inference.Bootstrap
+            With ``conf_int()``, ``entry_standard_errors``, ``weight_standard_errors`` and ``plot()``.
 
         See Also
         --------
-        Factorization.intervals : Under a model of the noise.
+        Factorization.conf_int : Under a model of the noise.
 
         Examples
         --------
         >>> import codiag
-        >>> tensor = codiag.synthetic.noisy_tensor((20, 8, 7), 2, noise=0.01, seed=0).tensor
-        >>> low, high = codiag.factorize(tensor, 2, seed=0).bootstrap(n=20, seed=0).intervals().weights
+        >>> tensor = codiag.synthetic.noisy_tensor((20, 8, 7), 2, noise=0.01, rng=0).tensor
+        >>> low, high = codiag.factorize(tensor, 2, rng=0).bootstrap(n=20, rng=0).conf_int().weights
         >>> bool((low < high).all())
         True
         """
-        from codiag.theory import bootstrap
+        from codiag.inference import bootstrap
 
-        return bootstrap(self, mode, n, seed, n_jobs, progress=progress)
+        return bootstrap(self, mode, n, rng, n_jobs, progress=progress)
 
     def drop_data(self) -> Factorization:
-        """Return the fit without its problem, and so without the tensor, to save memory.
+        """Return the fit without the tensor, to save memory.
 
         Standard errors and what `diagnose` needs are computed first.
 
@@ -472,55 +417,77 @@ class Factorization:
         Examples
         --------
         >>> import codiag
-        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
-        >>> codiag.factorize(tensor, 2, seed=0).drop_data().problem is None
-        True
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, rng=0).tensor
+        >>> codiag.factorize(tensor, 2, rng=0).drop_data().problem.has_data
+        False
         """
-        known = {name: getattr(self, name) for name in ("_noise_errors", "noise", "_residual_replication", "_scatter")}
-        bare = replace(self, problem=None, _entry_weights=None)
-        vars(bare).update(known, _sensitivity=self._sensitivity)
+        known = {name: getattr(self, name) for name in KNOWN}
+        bare = replace(self, problem=self.problem.without_data(), _entry_weights=None)
+        vars(bare).update(known)
         return bare
 
     def _times_noise(self, errors: np.ndarray) -> np.ndarray:
         """Scale errors by unit noise; infinite ones, of what is not determined, stay infinite without noise."""
         with np.errstate(invalid="ignore"):
-            return np.where(np.isinf(errors), np.inf, self.noise * errors)
+            return np.where(np.isinf(errors), np.inf, self._noise * errors)
 
-    def diagnose(self) -> Diagnosis:
-        """Return which components are well determined, which are not, and why; print it to read it.
+    def diagnose(self) -> Assessment:
+        """Return what the data shows of each component, and what to do; print it to read it. It is computed once.
 
         Returns
         -------
-        codiag.theory.Diagnosis
-            The verdict on every component, with reasons; printed, it says so in words.
+        codiag.diagnosis.Assessment
+            One list of advice, and tables: ``components``, ``samples``, ``pairs`` and ``modes``; ``p_missed``, the
+            chance that a lower minimum was missed.
 
         See Also
         --------
-        codiag.theory.Diagnosis : What is returned.
+        codiag.diagnosis.assess : The same as a function.
         codiag.choose_rank : How many components to ask for.
 
         Examples
         --------
         >>> import codiag
-        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
-        >>> codiag.factorize(tensor, 2, seed=0).diagnose().verdicts
-        ('well', 'well')
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, rng=0).tensor
+        >>> codiag.factorize(tensor, 2, rng=0).diagnose().verdicts
+        ('determined', 'determined')
         """
-        from codiag.theory import diagnose
+        return self._assessment
 
-        return diagnose(self)
+    def describe(self) -> str:
+        """Return two sentences and the references for a methods section.
 
-    def transform(self, new: Any, mode: int = 0, *, observed: Any = None) -> Any:
+        Returns
+        -------
+        str
+            Version, seed, method, constraints, loss, starts, and how confidence intervals were made.
+
+        See Also
+        --------
+        codiag.reports.factorization_report : A page with it.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, rng=0).tensor
+        >>> print(codiag.factorize(tensor, 2, rng=0).describe()[:74])
+        A CP (PARAFAC) decomposition with 2 components was fitted to a tensor of 9
+        """
+        from codiag.result._description import description
+
+        return description(self)
+
+    def transform(self, new: Any, mode: int = 0, *, mask: Any = None, weights: Any = None) -> Any:
         r"""Return the coefficients of new samples along a mode, with the factors of the other modes as they are.
 
         Coefficients :math:`x_i` make :math:`\sum_i x_i\, b_i \otimes c_i \otimes \dots` least distant from a sample,
         over the entries observed; weights are included, so that those of the data that was fitted are
         ``fit.factors[mode] * fit.weights``, as exactly as the fit is at an optimum: to 1e-8 of the largest for fits by
         the default method, or "nls", that have converged, in double precision; where the tensor is so large that last
-        steps would cost much (33 million entries times rank, or two million), to a twentieth of a standard error. Where
-        components cancel each other, there is no optimum. Coefficients of new samples are non-negative, or shrunk by
-        ridges, where those of the fit were. Constraints that concern all samples together (orthogonal columns, and
-        fixed factors of this mode) do not apply to new samples, whose coefficients are free.
+        steps would cost much (33 million entries times rank, or two million), to a twentieth of a standard error. A
+        degenerate fit has no optimum. Coefficients of new samples are non-negative, or shrunk by ridges, where those of
+        the fit were. Constraints that concern all samples together (orthogonal columns, and fixed factors of this mode)
+        do not apply to new samples, whose coefficients are free.
 
         Parameters
         ----------
@@ -529,8 +496,10 @@ class Factorization:
             masked entries are missing.
         mode : int
             Which mode the samples are along, counted from 0, or from the end if negative.
-        observed : array in the shape of `new`, optional
-            Which entries were observed, or non-negative weights for them.
+        mask : array of bool in the shape of `new`, optional
+            True where an entry counts.
+        weights : array in the shape of `new`, optional
+            Non-negative, proportional to 1 / variance of the entries.
 
         Returns
         -------
@@ -549,7 +518,7 @@ class Factorization:
         >>> import numpy as np
         >>> import codiag
         >>> a, b, c = (np.random.default_rng(size).random((size, 2)) for size in (6, 5, 4))
-        >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 2, seed=0)
+        >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 2, rng=0)
         >>> np.allclose(fit.transform(fit.to_tensor()), fit.factors[0] * fit.weights)
         True
         >>> sample = fit.to_tensor()[3:4]
@@ -559,7 +528,7 @@ class Factorization:
         """
         from codiag.result._transform import transform
 
-        return transform(self, new, mode, observed)
+        return transform(self, new, mode, combined_weights(mask, weights))
 
     def plot(self, *, n_components: int = 12, spatial: Sequence[int] | None = None, bands: bool = True) -> Any:
         """Draw the components, mode by mode, with bands of standard errors, in the labels of the data.
@@ -589,8 +558,8 @@ class Factorization:
         Examples
         --------
         >>> import codiag
-        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
-        >>> figure = codiag.factorize(tensor, 2, seed=0).plot()
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, rng=0).tensor
+        >>> figure = codiag.factorize(tensor, 2, rng=0).plot()
         >>> len(figure.axes)
         6
         """
@@ -606,18 +575,14 @@ class Factorization:
         array of shape (d_0, d_1, ...)
             All entries of the fit.
 
-        See Also
-        --------
-        Factorization.tensor : The same without forming entries.
-
         Examples
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> np.allclose(codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_tensor(), 1)
+        >>> np.allclose(codiag.factorize(np.ones((3, 4, 5)), 1, rng=0).to_tensor(), 1)
         True
         """
-        return FactoredTensor(self.weights, self.factors, symmetric=self.symmetric).to_dense()
+        return FactoredTensor(self.weights, self.factors, symmetric=self._symmetric).to_dense()
 
     def to_xarray(self, *, standard_errors: bool = True) -> Any:
         """Return weights and factors as labelled arrays, with their standard errors.
@@ -637,13 +602,13 @@ class Factorization:
 
         See Also
         --------
-        Factorization.to_frames : Data frames instead.
+        Factorization.to_table : A data frame instead.
 
         Examples
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> dict(codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_xarray().sizes)
+        >>> dict(codiag.factorize(np.ones((3, 4, 5)), 1, rng=0).to_xarray().sizes)
         {'component': 1, 'mode_0': 3, 'mode_1': 4, 'mode_2': 5}
         """
         from codiag.result._exports import as_dataset
@@ -651,22 +616,21 @@ class Factorization:
         as_flag("standard_errors", standard_errors)
         return as_dataset(self, standard_errors=standard_errors)
 
-    def to_frames(self, library: str = "pandas", *, standard_errors: bool = True) -> dict[str, Any]:
-        """Return the factors as data frames, as in ``fit.to_frames()["time"].to_csv("time.csv")``.
+    def to_table(self, library: str = "pandas", *, standard_errors: bool = True) -> Any:
+        """Return the entries of all factors as one data frame, a row for each.
 
         Parameters
         ----------
         library : {"pandas", "polars", "pyarrow", ...}
-            The library of the data frames, one that narwhals can make frames of.
+            The library of the data frame, one that narwhals can make frames of.
         standard_errors : bool
-            Whether to compute them, if they are not known yet, and to include them.
+            Whether to include standard errors and the bounds of 95 % confidence intervals.
 
         Returns
         -------
-        dict of str to data frame
-            By the names of the modes: a row for each label and a column for each component, counted from 0, of unit
-            length; its size is in `weights`. pandas has the labels as its index, other libraries in the first column.
-            After those of all modes, frames of the same form with the standard errors, by ``NAME_standard_error``.
+        data frame
+            With the columns ``component``, counted from 0, ``weight``, ``mode`` (its name), ``label`` (as text if modes
+            have labels of several kinds), ``value``, ``standard_error``, ``low`` and ``high``.
 
         See Also
         --------
@@ -676,62 +640,14 @@ class Factorization:
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> frames = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_frames()
-        >>> {name: frame.shape for name, frame in frames.items() if not name.endswith("_standard_error")}
-        {'mode_0': (3, 1), 'mode_1': (4, 1), 'mode_2': (5, 1)}
-        >>> list(frames["mode_0_standard_error"].columns)
-        [0]
+        >>> table = codiag.factorize(np.ones((3, 4, 5)), 1, rng=0).to_table()
+        >>> table.shape, list(table.columns)[:5]
+        ((12, 8), ['component', 'weight', 'mode', 'label', 'value'])
         """
-        from codiag.result._exports import as_frames
+        from codiag.result._exports import as_table
 
         as_flag("standard_errors", standard_errors)
-        return as_frames(self, library, standard_errors=standard_errors)
-
-    def to_tensorly(self) -> Any:
-        """Convert to TensorLy, with copies, so that changing one mode leaves the others.
-
-        Returns
-        -------
-        tensorly.cp_tensor.CPTensor
-            Weights and factors, in the arrays of the fit.
-
-        See Also
-        --------
-        Factorization.to_pyttb : For pyttb.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import codiag
-        >>> codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_tensorly().rank
-        1
-        """
-        from tensorly.cp_tensor import CPTensor
-
-        return CPTensor((_copied(self.weights), [_copied(factor) for factor in self.factors]))
-
-    def to_pyttb(self) -> Any:
-        """Convert to pyttb, with copies in double precision, the only one that pyttb knows.
-
-        Returns
-        -------
-        pyttb.ktensor
-            Weights and factors.
-
-        See Also
-        --------
-        Factorization.to_tensorly : For TensorLy.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import codiag
-        >>> codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_pyttb().ncomponents
-        1
-        """
-        from pyttb import ktensor
-
-        return ktensor([to_host(factor).astype(float) for factor in self.factors], to_host(self.weights).astype(float))
+        return as_table(self, library, standard_errors=standard_errors)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an ``.npz`` file of arrays, completely or not at all.
@@ -745,7 +661,7 @@ class Factorization:
         Parameters
         ----------
         path : str or path
-            The ending is added where it is missing. `to_frames` has tables.
+            The ending is added where it is missing. `to_table` returns a table.
 
         See Also
         --------
@@ -756,7 +672,7 @@ class Factorization:
         >>> import tempfile
         >>> import numpy as np
         >>> import codiag
-        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, rng=0)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     fit.save(f"{folder}/fit.npz")
         ...     codiag.Factorization.load(f"{folder}/fit.npz").shape
@@ -764,7 +680,7 @@ class Factorization:
         """
         name = str(as_path("path", path))
         if name.lower().endswith((".csv", ".tsv", ".xlsx", ".parquet", ".json")):
-            raise ValueError(f"path must end in .npz; got {name}. fit.to_frames() returns tables, which pandas writes")
+            raise ValueError(f"path must end in .npz; got {name}. fit.to_table() returns a table, which pandas writes")
         write_fit(Path(name if name.lower().endswith(".npz") else name + ".npz"), self)
 
     @classmethod
@@ -796,7 +712,7 @@ class Factorization:
         >>> import tempfile
         >>> import numpy as np
         >>> import codiag
-        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, rng=0)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     fit.save(f"{folder}/fit.npz")
         ...     np.array_equal(codiag.Factorization.load(f"{folder}/fit.npz").weights, fit.weights)
@@ -815,6 +731,9 @@ class Factorization:
                 f"{path} was not written by Factorization.save, or is damaged: {reason_of(error)}"
             ) from error
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{attribute_hint(name)}")
+
     def __iter__(self) -> Iterator[Any]:
         return iter((self.weights, list(self.factors)))
 
@@ -825,7 +744,7 @@ class Factorization:
         return (self.weights, list(self.factors))[index]
 
     def __repr__(self) -> str:
-        kind = "symmetric " if self.symmetric else ""
+        kind = "symmetric " if self._symmetric else ""
         return (
             f"Factorization({counted(self.rank, 'component')} of a {kind}tensor {self._sizes()}, "
             f"relative_error={self.relative_error:.3g}, converged={self.converged})"
@@ -837,7 +756,8 @@ class Factorization:
         return fit_html(self)
 
     def _sizes(self) -> str:
-        names = [""] * len(self.shape) if self.labels is None else [f" {visible(name)}" for name in self.labels.names]
+        labels = self.problem.labels
+        names = [""] * len(self.shape) if labels is None else [f" {escape_control(name)}" for name in labels.names]
         return " x ".join(f"{size}{name}" for size, name in zip(self.shape, names, strict=True))
 
 
@@ -847,7 +767,3 @@ def _without_nan(factor: Array) -> Array:
     if not bool(xp.isnan(xp.sum(factor))):
         return factor
     return xp.where(xp.isnan(factor), xp.zeros_like(factor), factor)
-
-
-def _copied(array: Array) -> Array:
-    return array_namespace(array).asarray(array, copy=True)

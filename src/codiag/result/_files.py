@@ -14,29 +14,30 @@ import numpy as np
 
 from codiag import constraints, losses
 from codiag._arrays import to_host
-from codiag._text import save_arrays
+from codiag._text import Table, save_arrays
 from codiag.constraints import Constraint, as_constraints
 from codiag.labels import Labels
 from codiag.losses import as_loss
-from codiag.problem import Problem, Stage
+from codiag.problem import LogEntry, Problem
 from codiag.result._linearization import Deviance, has_few_entries
 
 if TYPE_CHECKING:
+    from codiag.diagnosis import Assessment
     from codiag.result._factorization import Factorization
 
 FORMAT = "codiag factorization 2"
 
-KNOWN = ("_noise_errors", "_sensitivity", "_scatter", "_residual_replication", "noise")
+KNOWN = ("_noise_errors", "_sensitivity", "_noise_model", "_noise", "_assessment")
 """What standard errors and `diagnose` are made of, once it has been computed."""
 
 
 @cache
 def _kinds() -> dict[str, type]:
     """Return the constraints, losses and errors of codiag by name, which files hold with all their numbers."""
-    from codiag.theory import NoiseErrors, Scatter, Sensitivity
+    from codiag.inference import NoiseModel, Sensitivity, UnitErrors
 
     rules = {name: getattr(room, name) for room in (constraints, losses) for name in room.__all__}
-    return rules | {kind.__name__: kind for kind in (NoiseErrors, Scatter, Sensitivity)}
+    return rules | {kind.__name__: kind for kind in (UnitErrors, NoiseModel, Sensitivity)}
 
 
 class RuleNotGivenError(ValueError):
@@ -100,27 +101,33 @@ def write_fit(path: Path, fit: Factorization) -> None:
     meta = {
         "format": FORMAT,
         "relative_error": fit.relative_error,
-        "norm": fit.norm,
+        "norm": fit._norm,
         "converged": fit.converged,
-        "symmetric": fit.symmetric,
+        "symmetric": fit._symmetric,
         "order": len(fit.factors),
-        "residual_excess": fit._residual_excess,
-        "stages": [list(stage) for stage in fit.stages],
-        "n_observed": fit.n_observed,
+        "history": [list(stage) for stage in fit.history],
+        "n_observed": fit.problem.n_observed,
+        "settings": dict(fit._settings),
     }
-    factors = fit.factors[:1] if fit.symmetric else fit.factors
+    factors = fit.factors[:1] if fit._symmetric else fit.factors
     arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(factors)}
-    meta["loss"] = recorded(fit.loss, arrays, "loss")
+    meta["loss"] = recorded(fit.problem.loss, arrays, "loss")
     meta["deviance"] = None if fit._goodness is None else astuple(fit._goodness)
-    if fit.constraints is not None:
-        by_mode = enumerate(fit.constraints)
+    if fit.problem.constraints is not None:
+        by_mode = enumerate(fit.problem.constraints)
         meta["constraints"] = [recorded(constraint, arrays, f"constraints_{mode}") for mode, constraint in by_mode]
-    if fit.labels is not None:
-        meta["names"] = list(fit.labels.names)
-        meta["attributes"] = [_writable(attributes) for attributes in fit.labels.attributes]
-        arrays |= {f"labels_{mode}": values for mode, values in enumerate(fit.labels.values) if values is not None}
-    meta["known"] = {name: recorded(vars(fit)[name], arrays, name) for name in KNOWN if name in vars(fit)}
-    if fit.problem is not None and has_few_entries(fit.problem):
+    if fit.problem.labels is not None:
+        meta["names"] = list(fit.problem.labels.names)
+        meta["ordered"] = list(fit.problem.labels.ordered)
+        meta["attributes"] = [_writable(attributes) for attributes in fit.problem.labels.attributes]
+        arrays |= {
+            f"labels_{mode}": values for mode, values in enumerate(fit.problem.labels.values) if values is not None
+        }
+    found = {name: vars(fit)[name] for name in KNOWN if name in vars(fit)}
+    assessment = found.pop("_assessment", None)
+    meta["known"] = {name: recorded(value, arrays, name) for name, value in found.items()}
+    meta["assessment"] = None if assessment is None else _recorded_assessment(assessment, arrays)
+    if fit.problem.has_data and has_few_entries(fit.problem):
         meta["shared"] = fit.problem.symmetric
         arrays |= _data(fit.problem)
         arrays |= {} if fit._entry_weights is None else {"entry_weights": to_host(fit._entry_weights)}
@@ -129,8 +136,8 @@ def write_fit(path: Path, fit: Factorization) -> None:
 
 def _data(problem: Problem) -> dict[str, np.ndarray]:
     """Return the arrays of a problem."""
-    weights = problem.observed_mask() if problem.tensor.is_partial and problem.observed is None else problem.observed
-    arrays = {"tensor": problem.tensor.to_dense(), "observed": weights, "second_moment": problem.second_moment}
+    weights = problem.observed_mask() if problem.tensor.is_partial and problem.weights is None else problem.weights
+    arrays = {"tensor": problem.tensor.to_dense(), "problem_weights": weights, "second_moment": problem.second_moment}
     return {name: to_host(array) for name, array in arrays.items() if array is not None}
 
 
@@ -144,7 +151,7 @@ def _labels(meta: dict[str, Any], file: Any) -> Labels | None:
     if names is None:
         return None
     values = tuple(file[key] if (key := f"labels_{mode}") in file else None for mode in range(len(names)))
-    return Labels(names, values, tuple(meta.get("attributes", ())))
+    return Labels(names, values, tuple(meta.get("attributes", ())), tuple(meta.get("ordered", ())))
 
 
 def read_fit(path: Path, kind: type[Factorization], loss: Any, rules: Any) -> Factorization:
@@ -160,34 +167,59 @@ def read_fit(path: Path, kind: type[Factorization], loss: Any, rules: Any) -> Fa
             weights=file["weights"],
             factors=tuple(factors * (order if symmetric else 1)),
             relative_error=meta["relative_error"],
-            norm=meta["norm"],
             converged=meta["converged"],
-            stages=tuple(Stage(*stage) for stage in meta["stages"]),
-            symmetric=symmetric,
-            n_observed=meta["n_observed"],
-            loss=restored(meta["loss"], file, "loss", as_loss(loss)),
-            constraints=_constraints(meta, file, as_constraints(rules, order)),
-            labels=_labels(meta, file),
-            _residual_excess=meta["residual_excess"],
+            history=tuple(LogEntry(*stage) for stage in meta["history"]),
+            _norm=meta["norm"],
             _goodness=None if deviance is None else Deviance(*deviance),
             _entry_weights=file.get("entry_weights"),
+            _settings=meta["settings"],
         )
-        fit = fit if "tensor" not in file else replace(fit, problem=_problem(fit, meta, file))
+        stated = {
+            "loss": restored(meta["loss"], file, "loss", as_loss(loss)),
+            "constraints": _constraints(meta, file, as_constraints(rules, order)),
+            "labels": _labels(meta, file),
+        }
+        fit = replace(fit, problem=_problem(fit, stated, meta, file))
         vars(fit).update({name: restored(record, file, name) for name, record in meta["known"].items()})
+        if meta["assessment"] is not None:
+            vars(fit)["_assessment"] = _restored_assessment(meta["assessment"], file)
         return fit
 
 
-def _problem(fit: Factorization, meta: dict[str, Any], file: Any) -> Problem:
+def _recorded_assessment(assessment: Assessment, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return an assessment as JSON can hold it; the columns of its tables are added to `arrays`."""
+    values = {part.name: getattr(assessment, part.name) for part in fields(assessment)}
+    for name, table in list(values.items()):
+        if isinstance(table, dict):
+            arrays |= {f"assessment_{name}_{column}": array for column, array in table.items()}
+            values[name] = {"columns": list(table)}
+    return values
+
+
+def _restored_assessment(record: dict[str, Any], file: Mapping[str, np.ndarray]) -> Assessment:
+    from codiag.diagnosis import Assessment, Entry
+
+    values: dict[str, Any] = {}
+    for name, value in record.items():
+        if isinstance(value, dict):
+            value = Table({column: file[f"assessment_{name}_{column}"] for column in value["columns"]})
+        values[name] = _as_tuples(value)
+    values["entries"] = tuple(Entry(*entry) for entry in values["entries"])
+    return Assessment(**values)
+
+
+def _problem(fit: Factorization, stated: dict[str, Any], meta: dict[str, Any], file: Any) -> Problem:
+    """Return the problem of a file, without data if the file has none."""
+    if "tensor" not in file:
+        return fit.problem.stating(n_observed=meta["n_observed"], **stated)
     shared = meta["shared"]
     return Problem(
         file["tensor"],
         fit.rank,
-        constraints=fit.constraints,
-        observed=file.get("observed"),
+        weights=file.get("problem_weights"),
         symmetric=tuple(shared) if isinstance(shared, list) else shared,
         second_moment=file.get("second_moment"),
-        labels=fit.labels,
-        loss=fit.loss,
+        **stated,
     )
 
 

@@ -13,46 +13,46 @@ from codiag._arrays import (
     Array,
     adjoint,
     array_namespace,
+    asarray_like,
     conjugate,
-    double,
     epsilon,
     few_threads,
     is_complex,
     largest_signs,
-    like,
-    moved,
     on_host,
     real_part,
     signs_of,
+    to_double,
     to_host,
+    to_namespace,
 )
-from codiag._checks import UndeterminedError, as_generator
+from codiag._checks import RankDeficientError, as_generator
 from codiag.constraints import Constraint
-from codiag.least_squares import CANCELLING, LeastSquares, noise_excess, unit_components
-from codiag.methods import Method, fit_or_refuse
-from codiag.problem import Estimate, Problem, largest_product
+from codiag.least_squares import DEGENERATE_RATIO, LeastSquares, largest_product, unit_components
+from codiag.methods import Method, checked_fit
+from codiag.problem import Estimate, Problem
 from codiag.reduction import HOST_WORK
 from codiag.result._factorization import Factorization
-from codiag.result._linearization import deviance_of, excess_of, kept, relative_error_of
+from codiag.result._linearization import deviance_of, kept, relative_error_of
 from codiag.tensors import FactoredTensor, Tensor, is_large, sketch_width
 
 MOST_EMPTY_BYTES = 2**30
 """Memory that rows of zeros may take in the factors of a sparse tensor."""
 
 
-def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
-    """Run `factorize` without issuing warnings; `complaint_about` returns the text of the warning."""
+def solve(problem: Problem, method: Method, rng: Any = None) -> Factorization:
+    """Run `factorize` without issuing warnings; `warning_message` returns the text of the warning."""
     if _is_faster_on_host(problem, method):
-        return _in_library_of(solve(problem.on_host(), method, seed), problem)
+        return _in_library_of(solve(problem.on_host(), method, rng), problem)
     with few_threads(largest_product(problem)):
-        rng = as_generator(seed, apart=True)
+        rng = as_generator(rng, apart=True)
         keeps_rows = method.has_per_index_options or problem.required_features
         smaller, rows = (problem, None) if keeps_rows else _without_empty_rows(problem)
         if is_large(smaller.tensor.shape) and smaller.tensor.holds_entries and not problem.required_features:
             smaller.tensor.sketch(sketch_width(problem.rank, smaller.tensor.shape))
         scale = safe_scale(smaller)
         scale = 1.0 if method.has_per_index_options else scale  # options are not scaled with the tensor
-        estimate = fit_or_refuse(method, smaller.scaled(1 / scale).in_double_precision(), rng)
+        estimate = checked_fit(method, smaller.scaled(1 / scale).in_double_precision(), rng)
         if scale != 1:
             components, distance = estimate.components, estimate.squared_distance
             estimate = estimate._replace(
@@ -77,8 +77,8 @@ def _in_library_of(fit: Factorization, problem: Problem) -> Factorization:
     reference = problem.tensor.reference
     return replace(
         fit,
-        weights=moved(fit.weights, reference if is_complex(fit.weights) else real_part(reference)),
-        factors=tuple(moved(factor, reference) for factor in fit.factors),
+        weights=to_namespace(fit.weights, reference if is_complex(fit.weights) else real_part(reference)),
+        factors=tuple(to_namespace(factor, reference) for factor in fit.factors),
         problem=kept(problem),
     )
 
@@ -87,26 +87,27 @@ def safe_scale(problem: Problem) -> float:
     """Return the norm of the observed entries if powers of entries would overflow or underflow, else one."""
     tensor, norm = problem.tensor, math.sqrt(problem.data.squared_norm)
     if not 0 < norm < math.inf:
-        raise UndeterminedError(f"tensor must be finite, and not all zero; the norm of {tensor!r} is {norm:g}")
+        raise RankDeficientError(f"tensor must be finite, and not all zero; the norm of {tensor!r} is {norm:g}")
     safe = 1e40 if epsilon(tensor.reference) < 1e-10 else 1e6
     return 1.0 if 1 / safe < norm < safe else norm
 
 
-def complaint_about(fit: Factorization, method: Method) -> str | None:
+def warning_message(fit: Factorization, method: Method) -> str | None:
     """Return the text of the warning about a fit, or None if there is nothing to warn of."""
     largest, norm = float(np.max(np.abs(to_host(fit.weights)))), whole_norm(fit)
     tensor = f"a tensor of {' x '.join(map(str, fit.shape))}"
-    if largest > CANCELLING * norm or (fit.converged and _has_large_cancelling_pair(fit)):
+    if largest > DEGENERATE_RATIO * norm or (fit.converged and _has_large_degenerate_pair(fit)):
         return (
-            f"components cancel each other: the largest weight is {largest:.2g}, the norm of {tensor} {norm:.2g}; "
-            f"there may be no best fit with rank {fit.rank}, try a lower one"
+            f"the fit is degenerate: components grow and compensate each other (largest weight {largest:.2g}, norm of "
+            f"{tensor} {norm:.2g}), so there may be no best fit with rank {fit.rank}. "
+            "Bound it by constraints='nonnegative', 'orthogonal' or codiag.constraints.Ridge(...), or lower the rank"
         )
     if fit.converged:
         return None
-    sweeps = sum(stage.sweeps for stage in fit.stages)
+    n_iter = sum(stage.n_iter for stage in fit.history)
     return (
-        f"{type(method).__name__} did not converge in {sweeps} sweeps on {tensor} with rank {fit.rank}; the best fit "
-        f"is returned, relative error {fit.relative_error:.3g}. A lower rank may be easier to find"
+        f"{type(method).__name__} did not converge in {n_iter} iterations on {tensor} with rank {fit.rank}; the best "
+        f"fit is returned, relative error {fit.relative_error:.3g}. A lower rank may be easier to find"
     )
 
 
@@ -142,13 +143,13 @@ def _with_empty_rows(fit: Factorization, rows: list[np.ndarray], problem: Proble
         if tensor.symmetric:
             factors *= tensor.order
             break
-    return replace(fit, factors=tuple(factors), n_observed=None, labels=problem.labels, problem=kept(problem))
+    return replace(fit, factors=tuple(factors), problem=kept(problem))
 
 
-def _has_large_cancelling_pair(fit: Factorization) -> bool:
-    """Return whether two components with more energy than the tensor nearly cancel each other."""
-    weights = np.abs(double(to_host(fit.weights)))
-    pairs = cancelling_pairs(weights, congruences(fit))
+def _has_large_degenerate_pair(fit: Factorization) -> bool:
+    """Return whether two components with more energy than the tensor are degenerate."""
+    weights = np.abs(to_double(to_host(fit.weights)))
+    pairs = degenerate_pairs(weights, congruences(fit))
     return any(weights[i] ** 2 + weights[j] ** 2 > whole_norm(fit) ** 2 for i, j, _ in pairs)
 
 
@@ -165,13 +166,8 @@ def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
         weights=components.weights,
         factors=_with_rows(components, unobserved, math.nan).factors,
         converged=bool(estimate.converged),
-        stages=tuple(estimate.stages),
-        symmetric=components.symmetric,
-        n_observed=None if problem.entries is None else problem.n_observed,
+        history=tuple(estimate.history),
         problem=kept(problem),
-        loss=problem.loss,
-        constraints=problem.constraints,
-        labels=problem.labels,
         **_quality(estimate, components, problem),
     )
     return replace(fit, converged=False) if _diverges(fit) else fit
@@ -181,20 +177,19 @@ def _quality(estimate: Estimate, components: FactoredTensor, problem: Problem) -
     """Return the fields of a result that say how well components fit."""
     if problem.loss is not None and not problem.loss.has_covariance:
         relative_error, norm = relative_error_of(problem, components)
-        excess, goodness = excess_of(problem, components), deviance_of(problem, components)
+        goodness = deviance_of(problem, components)
     else:
         objective, goodness = LeastSquares(problem.with_loss(None)), None
         relative_error = math.sqrt(_distance(objective, estimate, components) / objective.squared_norm)
         norm = math.sqrt(objective.squared_norm / problem.data.mean_weight)
-        excess = _excess(objective, components, relative_error)
-    return {"relative_error": relative_error, "norm": norm, "_residual_excess": excess, "_goodness": goodness}
+    return {"relative_error": relative_error, "_norm": norm, "_goodness": goodness}
 
 
 def _diverges(fit: Factorization) -> bool:
     """Return whether components grow without bound, as where there is no best fit; ridges bound them."""
-    is_bounded = any(rule is not None and rule.ridge for rule in fit.constraints or ())
+    is_bounded = any(rule is not None and rule.ridge for rule in fit.problem.constraints or ())
     largest, rounding = float(np.max(np.abs(to_host(fit.weights)))), 1e3 * epsilon(fit.factors[0])
-    return not is_bounded and fit.relative_error > rounding and largest > CANCELLING * whole_norm(fit)
+    return not is_bounded and fit.relative_error > rounding and largest > DEGENERATE_RATIO * whole_norm(fit)
 
 
 def _with_rows(components: FactoredTensor, rows: Sequence[np.ndarray], value: float) -> FactoredTensor:
@@ -203,7 +198,7 @@ def _with_rows(components: FactoredTensor, rows: Sequence[np.ndarray], value: fl
         return components
 
     def changed(factor: Array, mode: int) -> Array:
-        chosen = like(rows[mode].astype(np.float64), real_part(factor))[:, None] > 0
+        chosen = asarray_like(rows[mode].astype(np.float64), real_part(factor))[:, None] > 0
         return array_namespace(factor).where(chosen, array_namespace(factor).full_like(factor, value), factor)
 
     return components.changed(changed)
@@ -242,26 +237,16 @@ def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
     reference = problem.tensor.reference
     if is_complex(weights) and not any(rule is not None and not rule.allows_sign_change for rule in constraints):
         weights = real_part(weights)
-    weights = moved(weights, reference if is_complex(weights) else real_part(reference))
-    return unit.changed(lambda factor, mode: moved(factor * signs[mode], reference), weights)
+    weights = to_namespace(weights, reference if is_complex(weights) else real_part(reference))
+    return unit.changed(lambda factor, mode: to_namespace(factor * signs[mode], reference), weights)
 
 
 def _without_zero_columns(factor: Array) -> Array:
     """Give components that vanish, whose weight is zero, a unit column all the same: the first axis."""
     xp = array_namespace(factor)
     vanishes = xp.astype(xp.linalg.vector_norm(factor, axis=0) == 0, factor.dtype)
-    first = like(np.eye(factor.shape[0], 1), factor)
+    first = asarray_like(np.eye(factor.shape[0], 1), factor)
     return factor + first * vanishes
-
-
-def _excess(objective: LeastSquares, components: FactoredTensor, relative_error: float) -> float | None:
-    """Return how far the residual stands out of noise; None if the tensor is large or has few entries to spare."""
-    problem, tensor = objective.problem, objective.tensor
-    if relative_error < 1e3 * epsilon(tensor.reference):
-        return 0.0  # rounding
-    if not tensor.holds_entries or is_large(tensor.shape) or 2 * problem.n_parameters > problem.n_independent:
-        return None
-    return noise_excess(problem, objective.residual(components), fitted=components)
 
 
 def _mode_signs(unit: FactoredTensor, problem: Problem) -> list[Array]:
@@ -297,19 +282,19 @@ def whole_norm(fit: Factorization) -> float:
     Of a loss other than least squares it is that of the fit, since entries may be in other units.
     """
     if fit._goodness is not None:
-        return math.sqrt(fit.tensor.squared_norm())
-    return fit.norm * math.sqrt(math.prod(fit.shape) / (fit.n_observed or 1))
+        return math.sqrt(fit._components.squared_norm())
+    return fit._norm * math.sqrt(math.prod(fit.shape) / (fit.problem.n_observed or 1))
 
 
 def congruences(fit: Factorization) -> np.ndarray:
     """Return the products of the cosines between components over all modes (rank, rank), signed by their weights."""
-    factors = [double(to_host(factor)) for factor in fit.tensor.factors]
-    signs = signs_of(double(to_host(fit.weights)))
+    factors = [to_double(to_host(factor)) for factor in fit._components.factors]
+    signs = signs_of(to_double(to_host(fit.weights)))
     cosines = np.prod([adjoint(factor) @ factor for factor in factors], axis=0) * np.outer(conjugate(signs), signs)
     return np.asarray(real_part(cosines))
 
 
-def cancelling_pairs(weights: np.ndarray, cosines: np.ndarray) -> tuple[tuple[int, int, float], ...]:
+def degenerate_pairs(weights: np.ndarray, cosines: np.ndarray) -> tuple[tuple[int, int, float], ...]:
     """Return the pairs of components whose sum holds next to nothing of their energy, with their congruence."""
     apart = weights[:, None] ** 2 + weights**2
     together = apart + 2 * cosines * np.outer(weights, weights)

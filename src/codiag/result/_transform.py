@@ -13,14 +13,14 @@ from codiag._arrays import (
     Array,
     adjoint,
     array_namespace,
+    asarray_like,
     conjugate,
-    double,
     epsilon,
     identity,
     is_complex,
-    like,
-    moved,
+    to_double,
     to_host,
+    to_namespace,
 )
 from codiag.constraints import Constraint, Fixed, NonNegative, times_gram
 from codiag.labels import is_xarray, read_like
@@ -48,10 +48,10 @@ class Samples(NamedTuple):
     weights: Array | None
 
     @classmethod
-    def of(cls, fit: Factorization, new: Any, mode: int, observed: Any) -> Samples:
+    def of(cls, fit: Factorization, new: Any, mode: int, weights: Any) -> Samples:
         """Read what a user gives, or say what is wrong with it."""
-        plain = read_like(new, fit.labels, mode).tensor
-        entries, known = without_missing(plain, observed)
+        plain = read_like(new, fit.problem.labels, mode).tensor
+        entries, known = without_missing(plain, weights)
         if known is None:
             entries, known = after_first_look(entries, None)
         _check_shape(fit, getattr(entries, "shape", None) or np.shape(entries), mode)
@@ -60,12 +60,14 @@ class Samples(NamedTuple):
         return cls(tensor, tensor.observed_entries(weights), weights)
 
 
-def transform(fit: Factorization, new: Any, mode: Any, observed: Any) -> Any:
+def transform(fit: Factorization, new: Any, mode: Any, weights: Any) -> Any:
     """Return what `Factorization.transform` does."""
     mode = _as_mode(mode, len(fit.shape))
-    samples = Samples.of(fit, new, mode, observed)
+    samples = Samples.of(fit, new, mode, weights)
     shape, entries = samples.tensor.shape, samples.entries
-    warn_of_unlisted_counts(fit.loss, new, math.prod(shape) if entries is None else entries.size, shape, stacklevel=4)
+    warn_of_unlisted_counts(
+        fit.problem.loss, new, math.prod(shape) if entries is None else entries.size, shape, stacklevel=4
+    )
     _check_field(fit, samples)
     if fit._goodness is not None:
         found = scored_coefficients(fit, samples, mode)
@@ -74,18 +76,18 @@ def transform(fit: Factorization, new: Any, mode: Any, observed: Any) -> Any:
     if not is_xarray(new):
         return found
     names = tuple(str(name) for name in new.dims)
-    if fit.labels is not None and set(fit.labels.names) == set(names):
-        names = fit.labels.names
+    if fit.problem.labels is not None and set(fit.problem.labels.names) == set(names):
+        names = fit.problem.labels.names
     return as_array_of_samples(found, new, names[mode])
 
 
 def _whitened(fit: Factorization, samples: Samples, mode: int) -> tuple[Factorization, Samples]:
     """Return a fit and samples in coordinates of the other modes in which noise is white, if it has covariances."""
-    covariances = None if fit.loss is None else fit.loss.covariances(fit.shape)
+    covariances = None if fit.problem.loss is None else fit.problem.loss.covariances(fit.shape)
     if covariances is None:
         return fit, samples
     if samples.entries is not None:
-        raise ValueError("new must be complete, and observed left out, for a fit with covariances of the noise")
+        raise ValueError("new must be complete, and mask and weights left out, for a fit with covariances of the noise")
     roots = [_root(own) for other, own in enumerate(covariances) if other != mode]
     roots.insert(mode, np.eye(samples.tensor.shape[mode]))
     entries = multiplied(to_host(samples.tensor.to_dense()), roots)
@@ -113,45 +115,45 @@ def _check_field(fit: Factorization, samples: Samples) -> None:
 def coefficients(fit: Factorization, samples: Samples, mode: int) -> Array:
     """Return the coefficients of samples, shape (n, rank)."""
     gram, product = _equations(fit, samples, mode)
-    constraint = None if fit.constraints is None else fit.constraints[mode]
+    constraint = None if fit.problem.constraints is None else fit.problem.constraints[mode]
     if constraint is not None and constraint.ridge:
         rows = _solution_with_ridge(fit, mode, constraint.ridge, gram, product)
-    elif constraint is None or not constraint.holds_by_rows:
+    elif constraint is None or not constraint.is_separable:
         rows = _solution(gram, product)
     else:
         rows = _solution_under(constraint, gram, product)
-    return moved(rows, samples.tensor.reference)
+    return to_namespace(rows, samples.tensor.reference)
 
 
 def scored_coefficients(fit: Factorization, samples: Samples, mode: int) -> Array:
     """Return the coefficients of samples under the loss of a fit: convex for all losses of codiag but odds."""
     problem, start = _fixed_problem(fit, samples, mode)
     solved = minimize(problem, start, Limits()).components
-    return moved(solved.factors[mode] * solved.weights, samples.tensor.reference)
+    return to_namespace(solved.factors[mode] * solved.weights, samples.tensor.reference)
 
 
 def _fixed_problem(fit: Factorization, samples: Samples, mode: int) -> tuple[Problem, FactoredTensor]:
     """Return the problem whose factors are those of a fit but for one mode, and a start inside the constraints."""
-    reference, loss = double(samples.tensor.reference), fit.loss
-    factors = [like(to_host(factor).astype(np.float64), reference) for factor in fit.tensor.factors]
-    rule = None if fit.constraints is None else fit.constraints[mode]
-    rule = rule if rule is not None and rule.holds_by_rows else None
+    reference, loss = to_double(samples.tensor.reference), fit.problem.loss
+    factors = [asarray_like(to_host(factor).astype(np.float64), reference) for factor in fit._components.factors]
+    rule = None if fit.problem.constraints is None else fit.problem.constraints[mode]
+    rule = rule if rule is not None and rule.is_separable else None
     is_positive = loss is not None and loss.needs_nonnegative
     rules = [Fixed(factor) for factor in factors]
     constraints = [(NonNegative() if is_positive else rule) if m == mode else known for m, known in enumerate(rules)]
     problem = Problem(
-        samples.tensor, fit.rank, constraints=constraints, observed=samples.weights, symmetric=False, loss=loss
+        samples.tensor, fit.rank, constraints=constraints, weights=samples.weights, symmetric=False, loss=loss
     )
     size = problem.tensor.shape[mode]
-    factors[mode] = like(np.zeros((size, fit.rank)), reference)
+    factors[mode] = asarray_like(np.zeros((size, fit.rank)), reference)
     if is_positive:  # the mean of the samples, which no entry excludes
         factors[mode] = factors[mode] + 1.0
-        ones = like(np.ones(fit.rank), reference)
+        ones = asarray_like(np.ones(fit.rank), reference)
         total = float(array_namespace(reference).sum(FactoredTensor(ones, factors, symmetric=False).to_dense()))
-        cells = problem.cells
-        mean = cells.total(cells.values) / max(cells.size, 1)
+        entries = problem.listed_entries
+        mean = entries.total(entries.values) / max(entries.size, 1)
         factors[mode] = factors[mode] * (max(mean, 1e-12) * math.prod(problem.tensor.shape) / total)
-    return problem, FactoredTensor(like(np.ones(fit.rank), reference), factors, symmetric=False)
+    return problem, FactoredTensor(asarray_like(np.ones(fit.rank), reference), factors, symmetric=False)
 
 
 def explained_share(fit: Factorization, new: Any) -> float:
@@ -163,8 +165,8 @@ def explained_share(fit: Factorization, new: Any) -> float:
         return 1 - 2 * solved.objective / objective.squared_norm if objective.squared_norm > 0 else 1.0
     tensor, entries, _ = samples = Samples.of(fit, new, 0, None)
     reference = tensor.reference
-    others = [like(to_host(factor), reference) for factor in fit.tensor.factors[1:]]
-    ones = like(np.ones(fit.rank), reference)
+    others = [asarray_like(to_host(factor), reference) for factor in fit._components.factors[1:]]
+    ones = asarray_like(np.ones(fit.rank), reference)
     fitted = FactoredTensor(ones, [coefficients(fit, samples, 0), *others], symmetric=False)
     residual = tensor.squared_distance(ones, fitted.factors) if entries is None else entries.distance(fitted)
     total = tensor.squared_norm() if entries is None else entries.squared_norm()
@@ -179,11 +181,11 @@ def sizes_of_others(fit: Factorization, mode: int) -> np.ndarray | None:
     \lambda_m^{1/2}` over the M modes whose sizes are not fixed, and the size in the modes but m is :math:`w / n_m`.
     Where a mode of any size has no ridge it takes all of the size, and nothing is held back.
     """
-    constraints = fit.constraints or (None,) * len(fit.factors)
+    constraints = fit.problem.constraints or (None,) * len(fit.factors)
     constraint_of_mode = constraints[mode]
-    total = np.abs(double(to_host(fit.weights)))
+    total = np.abs(to_double(to_host(fit.weights)))
     sizes, strengths = total, []
-    for factor, constraint in zip(fit.tensor.factors, constraints, strict=True):
+    for factor, constraint in zip(fit._components.factors, constraints, strict=True):
         if constraint is not None and constraint.is_fixed:
             sizes = sizes / fixed_sizes(to_host(factor), constraint)
         else:
@@ -196,22 +198,22 @@ def sizes_of_others(fit: Factorization, mode: int) -> np.ndarray | None:
 
 def fixed_sizes(factor: np.ndarray, constraint: Constraint) -> np.ndarray:
     """Return the lengths of the columns of a known factor, in the order of the fit's unit columns."""
-    known = double(to_host(constraint.project(factor)))
+    known = to_double(to_host(constraint.project(factor)))
     lengths = np.linalg.norm(known, axis=0)
-    overlaps = np.abs(adjoint(double(factor)) @ (known / np.where(lengths > 0, lengths, 1)))
+    overlaps = np.abs(adjoint(to_double(factor)) @ (known / np.where(lengths > 0, lengths, 1)))
     return lengths[np.argmax(overlaps, axis=1)]
 
 
 def _equations(fit: Factorization, samples: Samples, mode: int) -> tuple[Array, Array]:
     """Return the normal equations of the coefficients: one Gram matrix for all samples, or one for each."""
     tensor, entries, _ = samples
-    reference = double(tensor.reference)
-    factors = [like(double(to_host(factor)), reference) for factor in fit.tensor.factors]
-    factors[mode] = like(np.zeros((tensor.shape[mode], fit.rank)), reference)
+    reference = to_double(tensor.reference)
+    factors = [asarray_like(to_double(to_host(factor)), reference) for factor in fit._components.factors]
+    factors[mode] = asarray_like(np.zeros((tensor.shape[mode], fit.rank)), reference)
     if entries is not None:
         return entries.row_grams(factors, mode), entries.row_products(factors, mode)
-    product = tensor.mttkrp([moved(conjugate(factor), tensor.reference) for factor in factors], mode)
-    return hadamard_gram(factors, [mode]), moved(product, reference)
+    product = tensor.mttkrp([to_namespace(conjugate(factor), tensor.reference) for factor in factors], mode)
+    return hadamard_gram(factors, [mode]), to_namespace(product, reference)
 
 
 def _solution(gram: Array, product: Array) -> Array:
@@ -227,7 +229,7 @@ def _solution_with_ridge(fit: Factorization, mode: int, strength: float, gram: A
     sizes = sizes_of_others(fit, mode)
     if sizes is None:
         return _solution(gram, product)
-    scale = like(sizes, product)
+    scale = asarray_like(sizes, product)
     ridge = strength * identity(fit.rank, product)
     return scale * _solution(gram * scale[:, None] * scale + ridge, product * scale)
 

@@ -17,6 +17,7 @@ from codiag.least_squares import (
     Damping,
     LeastSquares,
     Limits,
+    Log,
     State,
     Steps,
     evaluated,
@@ -24,7 +25,7 @@ from codiag.least_squares import (
     negligible_gain,
     relative_size,
 )
-from codiag.problem import Estimate, Log, Problem
+from codiag.problem import Estimate, Problem
 from codiag.reduction import Sides
 from codiag.tensors import FactoredTensor
 
@@ -48,21 +49,21 @@ class Polished(NamedTuple):
 
 def finish_large(problem: Problem, start: FactoredTensor, sides: Sides | None, limits: Limits, log: Log) -> Estimate:
     """Fit components to a large tensor, from a fit to its core."""
-    polished = polish(problem, start, sides)
-    log.add("polish", polished.n_reads, _relative_error(problem, polished.squared_distance))
-    if polished.promised > NEGLIGIBLE:
-        polished = _run_on(problem, polished, limits, log)
-    return Estimate(polished.components, log.stages, polished.converged, polished.squared_distance)
+    polish_step = polish(problem, start, sides)
+    log.add("polish", polish_step.n_reads, _relative_error(problem, polish_step.squared_distance))
+    if polish_step.promised > NEGLIGIBLE:
+        polish_step = _run_on(problem, polish_step, limits, log)
+    return Estimate(polish_step.components, log.history, polish_step.converged, polish_step.squared_distance)
 
 
-def _run_on(problem: Problem, polished: Polished, limits: Limits, log: Log) -> Polished:
+def _run_on(problem: Problem, polish_step: Polished, limits: Limits, log: Log) -> Polished:
     """Continue if a few passes were not enough, as for data that fit no model, while work is bounded."""
     max_reads = max(MOST_READS, MOST_WORK // problem.tensor.n_stored)
-    last = minimize(problem, polished.components, replace(limits, max_sweeps=max_reads, watch=None))
-    log.add("least squares on the tensor", last.n_sweeps, _relative_error(problem, 2 * last.objective))
-    if not 2 * last.objective < polished.squared_distance:
-        return polished
-    return Polished(last.components, 2 * last.objective, last.n_sweeps, last.converged)
+    last = minimize(problem, polish_step.components, replace(limits, max_iter=max_reads, callback=None))
+    log.add("least squares on the tensor", last.n_iter, _relative_error(problem, 2 * last.objective))
+    if not 2 * last.objective < polish_step.squared_distance:
+        return polish_step
+    return Polished(last.components, 2 * last.objective, last.n_iter, last.converged)
 
 
 def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_reads: int = MOST_READS) -> Polished:
@@ -78,8 +79,8 @@ def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_rea
     """
     objective = LeastSquares(problem, start)
     steps = Steps(objective)
-    layout, damping, before = objective.layout, Damping(TOLERANCE), math.inf
-    point, far, known = layout.pack(start), False, math.inf
+    parametrization, damping, before = objective.parametrization, Damping(TOLERANCE), math.inf
+    point, far, known = parametrization.vectorize(start), False, math.inf
     if sides is not None:
         products = sides.products(objective.products(point).factors)
         known = objective.distance_from(point, products) / 2
@@ -89,7 +90,7 @@ def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_rea
         before, point = relative_size(move, point), point + move
     state, n_reads = evaluated(objective, point, far=far), 1
     if not state.objective <= known + ROUNDING * objective.squared_norm:  # factors are nearly dependent
-        state, n_reads = evaluated(objective, layout.pack(start), far=far), 2
+        state, n_reads = evaluated(objective, parametrization.vectorize(start), far=far), 2
         before, damping = math.inf, Damping()
     unit = epsilon(problem.tensor.reference) / epsilon(np.zeros(0))
     floor = (ROUNDING * unit) ** 2 * objective.squared_norm
@@ -116,7 +117,7 @@ def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_rea
 
 
 def _end(objective: LeastSquares, state: State, n_reads: int, *, converged: bool) -> Polished:
-    return Polished(objective.layout.components(state.point), 2 * state.objective, n_reads, converged)
+    return Polished(objective.parametrization.components(state.point), 2 * state.objective, n_reads, converged)
 
 
 def _relative_error(problem: Problem, squared_distance: float) -> float:

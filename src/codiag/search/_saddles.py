@@ -12,16 +12,16 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from codiag._arrays import Array, array_namespace, as_real_numbers, is_complex, like, to_host
+from codiag._arrays import Array, array_namespace, as_real_numbers, asarray_like, is_complex, to_host
 from codiag.least_squares import (
     BRIEF_SWEEPS,
     MOST_PRODUCTS,
     NEGLIGIBLE,
     ROUGHEST,
-    CurvatureLike,
+    CurvatureOperator,
     LeastSquares,
     Limits,
-    Outcome,
+    OptimizeResult,
     evaluated,
     minimize,
     relative_size,
@@ -33,39 +33,41 @@ SUSPECT = 0.05
 """Relative error above which second derivatives are computed: a small residual makes no curvature negative."""
 
 
-def leave_saddles(problem: Problem, outcome: Outcome, limits: Limits) -> Outcome:
+def leave_saddles(problem: Problem, result: OptimizeResult, limits: Limits) -> OptimizeResult:
     """Continue from a stationary point while a curvature is negative there and the objective falls."""
     error_bound = SUSPECT**2 * problem.data.squared_norm
-    while outcome.converged and 2 * outcome.objective > error_bound and not is_large(problem.tensor.shape):
-        start = _downhill(problem, outcome)
+    while result.converged and 2 * result.objective > error_bound and not is_large(problem.tensor.shape):
+        start = _downhill(problem, result)
         if start is None:
-            return outcome
-        beyond = minimize(problem, start, replace(limits, max_sweeps=max(limits.max_sweeps - outcome.n_sweeps, 1)))
-        if not beyond.objective < outcome.objective * (1 - NEGLIGIBLE):
-            return outcome
-        outcome = beyond._replace(n_sweeps=outcome.n_sweeps + beyond.n_sweeps)
-    return outcome
+            return result
+        beyond = minimize(problem, start, replace(limits, max_iter=max(limits.max_iter - result.n_iter, 1)))
+        if not beyond.objective < result.objective * (1 - NEGLIGIBLE):
+            return result
+        result = beyond._replace(n_iter=result.n_iter + beyond.n_iter)
+    return result
 
 
-def _downhill(problem: Problem, outcome: Outcome) -> FactoredTensor | None:
+def _downhill(problem: Problem, result: OptimizeResult) -> FactoredTensor | None:
     """Return a point below a stationary one, along the direction of the most negative curvature."""
-    objective = LeastSquares(problem, outcome.components)
-    if problem.loss is not None or not objective.supports_steps:
+    objective = LeastSquares(problem, result.components)
+    if problem.loss is not None or not objective.supports_gauss_newton:
         return None
-    state = evaluated(objective, objective.layout.pack(outcome.components, balanced=not problem.constraints))
+    state = evaluated(
+        objective, objective.parametrization.vectorize(result.components, balanced=not problem.constraints)
+    )
     curvature, direction = lowest_curvature(objective.second_derivative(state.point, state.gradient))
     if not curvature < -NEGLIGIBLE:
         return None
     while relative_size(direction, state.point) > NEGLIGIBLE:
         trials = [objective.projected(state.point + step) for step in (direction, -direction)]
         values = [objective.value(trial) for trial in trials]
-        if min(values) < outcome.objective:
-            return objective.layout.components(trials[int(np.argmin(values))])
+        if min(values) < result.objective:
+            return objective.parametrization.components(trials[int(np.argmin(values))])
         direction = direction / 2
     return None
 
 
-def lowest_curvature(curvature: CurvatureLike) -> tuple[float, Array]:
+def lowest_curvature(curvature: CurvatureOperator) -> tuple[float, Array]:
     r"""Return the least eigenvalue of :math:`S^{-1/2} H S^{-1/2}`, S the scales of H, and its direction.
 
     The eigenvalue is relative to the curvature along each component alone; the direction has the length of the largest
@@ -79,7 +81,7 @@ def lowest_curvature(curvature: CurvatureLike) -> tuple[float, Array]:
         parts = np.reshape(vector, shape)
         if is_complex(curvature.point):
             parts = parts[: shape[0] // 2] + 1j * parts[shape[0] // 2 :]
-        return like(parts, curvature.point) / roots
+        return asarray_like(parts, curvature.point) / roots
 
     def multiply(vector: np.ndarray) -> np.ndarray:
         return np.ravel(to_host(as_real_numbers(curvature.product(as_move(vector)) / roots)))

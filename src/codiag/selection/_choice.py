@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from codiag._text import html_table
+from codiag._text import Table, html_table
+from codiag.diagnosis import FAIR, listed
+from codiag.problem import Problem
 from codiag.result import Factorization
-from codiag.selection._evidence import Evidence
+from codiag.selection._upward import Tried
 
-HEADINGS = ("rank", "error", "held out", "halves", "core %", "weight/se", "residual", "")
+HEADINGS = ("rank", "error", "held out", "halves", "core %", "significance", "std. error", "")
 """Headings of the printed table."""
 LEGEND = (
-    "error: relative error of the fit; held out: of entries that were left out; halves: congruence of the components "
-    "of two halves of the data; core %: core consistency; weight/se: the smallest weight over its standard error; "
-    "residual: its strongest direction against that of noise, above 1 where structure is left."
+    "error: relative error of the fit; held out: of what was left out; halves: the least congruence of a component in "
+    "two halves of the data; core %: core consistency; significance: the least size of a component relative to the "
+    "largest term that noise may have; std. error: the largest standard error of a unit factor."
 )
 """Meaning of the headings."""
 
@@ -33,10 +36,13 @@ class RankChoice:
     reason : str
         Why, in a sentence.
     fits : dict of int to Factorization
-        The fit of every rank. Of a complete tensor without constraints, and under a loss, all but the one that was
-        chosen end where further steps gain less than noise explains, before they have converged.
-    evidence : tuple of Evidence
-        The rows of `table`.
+        The fit of every rank that was tried. All but the one that was chosen may end before they have converged.
+    tried : tuple
+        The evidence for every rank that was tried.
+    set_aside : tuple of (index, value)
+        Entries that carry a component alone, and are missing in the fit of the chosen rank.
+    entries_in_words : str
+        A sentence on them, or nothing.
 
     See Also
     --------
@@ -47,7 +53,7 @@ class RankChoice:
     --------
     >>> import codiag
     >>> from codiag.synthetic import noisy_tensor
-    >>> choice = codiag.choose_rank(noisy_tensor((8, 9, 10), 3, noise=0.01, seed=1).tensor, range(1, 6), seed=0)
+    >>> choice = codiag.choose_rank(noisy_tensor((8, 9, 10), 3, noise=0.01, rng=1).tensor, range(1, 6), rng=0)
     >>> choice.rank, choice.fit.rank
     (3, 3)
     >>> choice.table["rank"].tolist(), choice.table["flaw"].tolist()
@@ -57,7 +63,9 @@ class RankChoice:
     rank: int | None
     reason: str
     fits: dict[int, Factorization]
-    evidence: tuple[Evidence, ...]
+    tried: tuple[Tried, ...] = ()
+    set_aside: tuple[tuple[tuple[int, ...], float], ...] = ()
+    entries_in_words: str = ""
 
     @property
     def fit(self) -> Factorization:
@@ -70,8 +78,8 @@ class RankChoice:
         Examples
         --------
         >>> import codiag
-        >>> tensor = codiag.synthetic.noisy_tensor((8, 7, 6), 2, noise=0.01, seed=0).tensor
-        >>> choice = codiag.choose_rank(tensor, range(1, 4), seed=0)
+        >>> tensor = codiag.synthetic.noisy_tensor((8, 7, 6), 2, noise=0.01, rng=0).tensor
+        >>> choice = codiag.choose_rank(tensor, range(1, 4), rng=0)
         >>> choice.fit is choice.fits[choice.rank]
         True
         """
@@ -83,9 +91,10 @@ class RankChoice:
     def table(self) -> dict[str, np.ndarray]:
         """Columns by name, one row for each rank: ``pandas.DataFrame(choice.table)`` is a data frame.
 
-        ``rank``; ``relative_error`` of the fit; ``core_consistency`` in percent; ``held_out_error``, relative;
-        ``congruence`` of the halves; ``smallest_ratio``, of a weight to its standard error; ``residual_excess``;
-        ``degenerate``; ``flaw``, empty where the components are sound. NaN is what was not computed.
+        ``rank``; ``relative_error`` of the fit; ``held_out_error``, relative; ``congruence`` of the halves, the least
+        of all components; ``core_consistency`` in percent; ``significance``, the least size of a component relative to
+        the largest term that noise may have; ``standard_error``, the largest of a unit factor; ``flaw``, empty if the
+        rank is supported. NaN is what was not computed.
 
         See Also
         --------
@@ -94,14 +103,15 @@ class RankChoice:
         Examples
         --------
         >>> import codiag
-        >>> tensor = codiag.synthetic.noisy_tensor((8, 7, 6), 2, noise=0.01, seed=0).tensor
-        >>> table = codiag.choose_rank(tensor, range(1, 4), seed=0).table
+        >>> tensor = codiag.synthetic.noisy_tensor((8, 7, 6), 2, noise=0.01, rng=0).tensor
+        >>> table = codiag.choose_rank(tensor, range(1, 4), rng=0).table
         >>> table["rank"].tolist(), bool(table["relative_error"][0] > table["relative_error"][1])
         ([1, 2, 3], True)
         """
-        names = ["rank", "relative_error", "core_consistency", "held_out_error", "congruence", "smallest_ratio"]
-        names += ["residual_excess", "degenerate", "flaw"]
-        return {name: np.array([getattr(evidence, name) for evidence in self.evidence]) for name in names}
+        rows = [_numbers(one) for one in self.tried]
+        names = ["rank", "relative_error", "held_out_error", "congruence", "core_consistency"]
+        names += ["significance", "standard_error", "flaw"]
+        return Table({name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})
 
     def plot(self, axes: Any = None) -> Any:
         """Draw what speaks for each rank, the one that was chosen marked.
@@ -109,12 +119,13 @@ class RankChoice:
         Parameters
         ----------
         axes : sequence of four matplotlib axes, optional
-            Where to draw errors, congruence and core consistency, ratios, and residuals. By default in a new figure.
+            Where to draw errors, congruence and core consistency, significances, and standard errors. By default in a
+            new figure.
 
         Returns
         -------
         matplotlib.figure.Figure
-            With a panel for errors, congruence and core consistency, ratios, and residuals.
+            With these four panels.
 
         See Also
         --------
@@ -123,8 +134,8 @@ class RankChoice:
         Examples
         --------
         >>> import codiag
-        >>> tensor = codiag.synthetic.noisy_tensor((8, 7, 6), 2, noise=0.01, seed=0).tensor
-        >>> figure = codiag.choose_rank(tensor, range(1, 4), seed=0).plot()
+        >>> tensor = codiag.synthetic.noisy_tensor((8, 7, 6), 2, noise=0.01, rng=0).tensor
+        >>> figure = codiag.choose_rank(tensor, range(1, 4), rng=0).plot()
         >>> len(figure.axes) >= 4
         True
         """
@@ -138,8 +149,8 @@ class RankChoice:
         Returns
         -------
         list of tuples of str
-            Rank, error, held-out error, congruence of the halves, core consistency in percent, smallest weight over its
-            standard error, residual against noise, and the verdict.
+            Rank, error, held-out error, congruence of the halves, core consistency in percent, least significance,
+            largest standard error, and the verdict.
 
         See Also
         --------
@@ -148,11 +159,11 @@ class RankChoice:
         Examples
         --------
         >>> import codiag
-        >>> tensor = codiag.synthetic.noisy_tensor((8, 7, 6), 2, noise=0.01, seed=0).tensor
-        >>> [row[0] for row in codiag.choose_rank(tensor, range(1, 4), seed=0).rows()]
+        >>> tensor = codiag.synthetic.noisy_tensor((8, 7, 6), 2, noise=0.01, rng=0).tensor
+        >>> [row[0] for row in codiag.choose_rank(tensor, range(1, 4), rng=0).rows()]
         ['1', '2', '3']
         """
-        return [_row(evidence, self.rank) for evidence in self.evidence]
+        return [_row(one, self.rank) for one in self.tried]
 
     def __repr__(self) -> str:
         return str(self)
@@ -171,20 +182,44 @@ class RankChoice:
         return html_table(self.reason, dict(zip(HEADINGS, zip(*self.rows(), strict=True), strict=True)))
 
 
-def _row(evidence: Evidence, rank: int | None) -> tuple[str, ...]:
-    """Return a row of the printed table."""
-    verdict = "<- chosen" if evidence.rank == rank else evidence.flaw
+def entries_in_words(entries: Sequence[tuple[tuple[int, ...], float]], problem: Problem) -> str:
+    """Return a sentence on entries that were set aside, by the labels of their indices, or nothing."""
+    shown = []
+    for place, value in entries[:5]:
+        rows = enumerate(zip(place, problem.tensor.shape, strict=True))
+        labels = problem.labels
+        names = place if labels is None else [labels.index(mode, size)[row] for mode, (row, size) in rows]
+        shown.append(f"({', '.join(map(str, names))}) = {value:.6g}")
+    more = [f"{len(entries) - 5} more"] if len(entries) > 5 else []
+    if len(entries) == 1:
+        return f"Entry {shown[0]} carries a component alone and was set aside."
+    return f"Entries {listed(shown + more)} carry components alone and were set aside." if entries else ""
+
+
+def _numbers(one: Tried) -> tuple[object, ...]:
+    """Return a row of the table."""
+    facts = one.facts
     return (
-        str(evidence.rank),
-        f"{evidence.relative_error:.3g}",
-        _shown(evidence.held_out_error, ".3g"),
-        _shown(evidence.congruence, ".2f"),
-        "< 0" if evidence.core_consistency < 0 else _shown(evidence.core_consistency, ".0f"),
-        "> 1e6" if evidence.smallest_ratio > 1e6 else _shown(evidence.smallest_ratio, ".3g"),
-        _shown(evidence.residual_excess, ".2f"),
-        verdict,
+        one.rank,
+        one.fit.relative_error,
+        one.held_out_error,
+        one.congruence,
+        facts.core_consistency,
+        float(np.min(facts.significances)),
+        float(np.max(facts.errors)),
+        one.flaw or ("halves differ" if one.congruence < FAIR else ""),
     )
 
 
+def _row(one: Tried, rank: int | None) -> tuple[str, ...]:
+    """Return a row of the printed table."""
+    number, *values, flaw = _numbers(one)
+    forms = (".3g", ".3g", ".2f", ".0f", ".3g", ".2g")
+    shown = [_shown(value, form) for value, form in zip(values, forms, strict=True)]  # type: ignore[arg-type]
+    return (str(number), *shown, "<- chosen" if one.rank == rank else str(flaw))
+
+
 def _shown(value: float, form: str) -> str:
-    return "-" if np.isnan(value) else format(value, form)
+    if np.isnan(value):
+        return "-"
+    return "> 1e6" if value > 1e6 else "< 0" if value < 0 else format(value, form)

@@ -1,36 +1,33 @@
-"""The function `choose_rank`: fit several ranks, collect evidence, choose."""
+"""The function `choose_rank`: fit ranks upward, assess them, choose."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from codiag._arrays import Array, TensorLike
-from codiag._checks import Seed, as_generator, as_number, check_n_jobs, explains_keywords
+from codiag._checks import RNGLike, as_generator, as_number, explains_keywords
 from codiag._progress import progress_if, tell
 from codiag.constraints import ConstraintsLike
+from codiag.diagnosis import FAIR, listed
+from codiag.labels import LabelsLike
 from codiag.losses import Loss
-from codiag.methods import as_method
+from codiag.methods import DEFAULT, Init, Method, as_method
 from codiag.problem import Problem, as_problem, most_components, warn_of_unlisted_counts
 from codiag.result import Factorization, safe_scale, solve
-from codiag.selection._choice import RankChoice
-from codiag.selection._deviance import choose_by_deviance
-from codiag.selection._evidence import (
-    Evidence,
-    compare_halves,
-    decide,
-    evidence_for,
-    is_settled,
-    ranks_tried,
-    split_halves,
-)
-from codiag.selection._scan import Scan, scan
+from codiag.selection._choice import RankChoice, entries_in_words
+from codiag.selection._representative import Representative
+from codiag.selection._upward import Tried, Upwards, best_prediction
 
-FIRST_RANKS = 10
-"""Ranks from one that are tried first where none are given; then twice as many, until the choice is settled."""
+FIRST_DIRECTIONS = 16
+"""Directions of each mode of a large tensor in which ranks are tried first; then twice as many."""
+
+ENOUGH = 2
+"""Ranks in a row that add nothing, after which no higher one is tried."""
 
 
 @explains_keywords
@@ -40,71 +37,67 @@ def choose_rank(
     *,
     loss: Loss | str | None = None,
     constraints: ConstraintsLike = None,
-    observed: Array | None = None,
+    mask: Array | None = None,
+    weights: Array | None = None,
     symmetric: bool | Sequence[int] = False,
-    seed: Seed = None,
-    n_jobs: int | None = None,
+    init: Init = None,
+    method: Method | str | None = None,
+    labels: LabelsLike = None,
+    rng: RNGLike = None,
     progress: bool | None = None,
 ) -> RankChoice:
     r"""Find the number of components that a tensor supports, and say why.
 
-    Every rank is fitted, and its components are compared with noise. What component i is worth is the growth of the
-    squared distance without it, after all others have adapted: to first order for all components, and exactly for the
-    smallest, from the fit of the rank below. The largest rank-one term of white noise of standard deviation
-    :math:`\sigma` has a squared weight of at most :math:`\sigma^2 (\sum_m \sqrt{d_m} + 3.7)^2` in 999 of 1000 cases: a
-    component that is worth no more than that may be noise. The components of a rank are *sound* where each is worth
-    more, and no two cancel each other.
+    Ranks are fitted upward, each from the one below as well as from the usual start. A rank is supported if every
+    component of its fit
 
-    - Where the residual of the largest sound rank passes for white noise (its largest singular value is below the edge
-      of the Tracy-Widom law, or where parameters are more than half of the entries below what projected noise shows in
-      simulations), the assumption behind that test is met, and this rank is chosen: fewer components leave one in the
-      residual, more fit noise.
-    - Where the residual is not white, or not known to be, the test says little: noise that is correlated has components
-      too. Then what replicates and predicts decides. Of the sound ranks whose components are found in both halves of
-      the data (cosines of 0.85 at least), the smallest is chosen that predicts the entries left out as well as the
-      best, within one standard error of the difference.
+    - is *significant*: it exceeds the largest rank-one term that noise may have, by random sign flips of the residual,
+      which assume neither a distribution of the noise nor equal variances, and allow for correlations along modes;
+    - is *determined*: its expected congruence with the true component is at least .85, by its standard error, and no
+      two components are degenerate;
+    - *replicates*: it is found in both halves of the data, with a congruence of at least .85.
 
-    Where nothing is left, the rank is None: no rank is supported. Core consistency is reported but not used: noise
-    lowers it where factors are collinear, and rank one always has 100 %.
+    This is what `Factorization.diagnose` says of a fit, too. The largest supported rank is chosen, once the next two
+    add nothing: they are not supported, and do not predict better what was left out. If higher ranks predict better but
+    are not supported, the reason says so: the CP model may be wrong. An entry that carries a component alone, such as a
+    spike or a code for missing values, is set aside, and named. If no rank is supported, it is None.
 
-    *Needs* what `factorize` needs. *Costs*, for a free and complete tensor, one compression, for the largest rank, and
-    fits to the core, each from the diagonalization and from the rank before, with a few steps on the tensor itself
-    where that has at most two million entries; halves likewise. Of a larger tensor nothing but the core is visited, and
-    the rank that is chosen is fitted to the end. Constraints and missing entries take three fits a rank. *Guarantees*,
-    for white noise, a chance of about one in a thousand that a component of noise is taken for one of the tensor.
-    *Fails* where components are smaller than the largest term of noise, which no method can distinguish from noise, and
-    where noise is correlated in the same way in both halves. Has little power where noise is not white and half of the
-    data does not show the components, as in counts, for which there is ``loss="poisson"``. Rows of which too little was
-    observed are named in the reason, and do not count against a rank.
+    Core consistency is reported but not used: noise lowers it where factors are collinear, and rank one always has
+    100 %.
 
     Parameters
     ----------
     tensor : anything that `codiag.factorize` takes
         Samples along the first mode, if any: halves are taken along it. The rank of a `codiag.Problem` is ignored.
     ranks : iterable of int, optional
-        What to try; those too large for the shape, or for the constraints, are left out. By default the ranks from one
-        to ten, then to twenty, forty and so on, until the last two ranks predict what was left out no better than a
-        lower one, within one standard error, and a rank below them is chosen, or none is supported.
+        What to try; those too large for the shape, or for the constraints, are left out. By default ranks from one
+        upward, until two in a row add nothing.
     loss : Loss or str, optional
-        How entries scatter, as in `codiag.factorize`. Under a loss other than least squares, a quarter of the entries
-        is left out four times, and the smallest rank is chosen that predicts them as well as the best, within one
-        standard error of the difference of deviances. Every rank starts from least squares and from the rank below, and
-        is fitted until steps gain less than noise explains; after one that predicts worse, the next gets a few steps
-        from there, and after two no higher one is tried. The rank that is chosen is fitted as `codiag.factorize` does.
-    constraints : Constraint, str, or sequence with one for each mode, optional
-        What is known about the factors, as in `codiag.factorize`.
-    observed : array in the shape of the tensor, optional
-        Which entries were observed, or non-negative weights for them.
-    symmetric : bool or tuple of int, optional
-        Whether all modes share one factor, or which of them do, as in `codiag.factorize`.
-    seed : int or numpy.random.Generator, optional
-        The same seed gives the same answer, whatever `n_jobs` is.
-    n_jobs : int, optional
-        Number of processes, -1 for as many as there are cores; three are of use, for the tensor and its two halves. By
-        default one, or what a ``joblib.parallel_config`` around the call says. They take about two seconds to start.
+        The noise distribution: "poisson" or "negative_binomial" for counts, "bernoulli" for binary data, "huber" for
+        data with outliers, or an object of `codiag.losses`. By default "gaussian", least squares.
+        ``Gaussian(covariance="modes")`` also estimates the noise variance along each mode.
+    constraints : Constraint, str, sequence with one for each mode, or dict from modes, optional
+        What is known about the factors: "nonnegative", "orthogonal", or objects of `codiag.constraints`; None for a
+        free mode. A single constraint applies to every mode; a dict has numbers or names of modes. If modes share a
+        factor, constraining one constrains all.
+    mask : array of bool in the shape of the tensor, optional
+        True where an entry counts. The others are missing, as NaN and masked entries are.
+    weights : array in the shape of the tensor, optional
+        Non-negative weights of the entries, proportional to 1 / variance.
+    symmetric : bool or tuple of int
+        Whether all modes share one factor, or which of them do: (0, 1) for a stack of covariance matrices along mode
+        2. Symmetry is never detected. An array that is not symmetric is averaged over permutations of these modes.
+    init : fit, (weights, factors) or factors, optional
+        The first start of the fit with the rank that is chosen.
+    method : Method or str, optional
+        An object of `codiag.methods`, or its name, for the rank that is chosen. By default `codiag.methods.Auto`.
+    labels : Labels, sequence of str, or dict of str to labels, optional
+        Names of the modes, and labels of their indices, for a tensor that brings none.
+    rng : int or numpy.random.Generator, optional
+        The source of random numbers (SPEC 7). The same integer gives the same answer, on every device.
     progress : bool, optional
-        Whether to show a bar on the standard error, or below the cell of a notebook; where the standard error is no
-        terminal, a line every ten seconds. By default, a bar appears after ten seconds in terminals and notebooks.
+        None shows a bar after ten seconds in terminals and notebooks. True always shows one, or prints a line every ten
+        seconds where there is no terminal. False never does.
 
     Returns
     -------
@@ -115,105 +108,160 @@ def choose_rank(
     --------
     codiag.factorize : With ``rank="auto"`` takes the rank chosen here.
     codiag.metrics.core_consistency : A part of the evidence.
-    codiag.theory.kruskal_condition : Whether so many components are unique.
+    codiag.diagnosis.kruskal_condition : Whether so many components are unique.
 
     References
     ----------
-    I. M. Johnstone, "On the distribution of the largest eigenvalue in principal components analysis", Ann. Statist.
-    29(2), 2001. A. B. Owen and P. O. Perry, "Bi-cross-validation of the SVD and the nonnegative matrix factorization",
-    Ann. Appl. Stat. 3(2), 2009.
+    D. Hong, Y. Sheng and E. Dobriban, "Selecting the number of components in PCA via random signflips",
+    arXiv:2012.02985. A. B. Owen and P. O. Perry, "Bi-cross-validation of the SVD and the nonnegative matrix
+    factorization", Ann. Appl. Stat. 3(2), 2009. U. Lorenzo-Seva and J. M. F. ten Berge, "Tucker's congruence
+    coefficient as a meaningful index of factor similarity", Methodology 2, 2006.
 
     Examples
     --------
     >>> import codiag
     >>> from codiag.synthetic import noisy_tensor
-    >>> choice = codiag.choose_rank(noisy_tensor((8, 9, 10), 3, noise=0.01, seed=1).tensor, range(1, 6), seed=0)
+    >>> choice = codiag.choose_rank(noisy_tensor((8, 9, 10), 3, noise=0.01, rng=1).tensor, range(1, 6), rng=0)
     >>> choice.rank
     3
     >>> print(choice.reason[:47])
-    Rank 3: all components stand out from the noise
+    Rank 3: all components are significant, determi
     """
     wanted = None if ranks is None else _checked(ranks)
     rank = None if isinstance(tensor, Problem) else "auto"
-    stated = {"constraints": constraints, "observed": observed, "symmetric": symmetric, "loss": loss}
+    stated = {
+        "loss": loss,
+        "constraints": constraints,
+        "mask": mask,
+        "weights": weights,
+        "symmetric": symmetric,
+        "labels": labels,
+    }
     problem = as_problem(tensor, rank, **stated)
     warn_of_unlisted_counts(problem.loss, tensor, problem.n_observed, problem.tensor.shape, stacklevel=4)
-    check_n_jobs(n_jobs)
+    strategy = as_method(method, init)
     with progress_if(progress, "choosing the rank"):
-        return choose(problem, wanted, as_generator(seed, apart=True), n_jobs)
+        return choose(problem, wanted, as_generator(rng, apart=True), strategy)
 
 
 def choose(
-    problem: Problem, ranks: Sequence[int] | None, rng: np.random.Generator, n_jobs: int | None = None
+    problem: Problem, ranks: Sequence[int] | None, rng: np.random.Generator, method: Method = DEFAULT
 ) -> RankChoice:
-    """Run `choose_rank` for a problem, whatever its rank, with ranks in ascending order, or as many as are needed."""
-    if problem.loss is not None:
-        most = range(1, most_components(problem.tensor.shape) + 1)
-        return choose_by_deviance(problem, _allowed(problem, most if ranks is None else ranks), rng)
-    if ranks is not None:
-        return _chosen(problem, _tried(problem, _allowed(problem, ranks), rng, n_jobs))
-    n_ranks = FIRST_RANKS
-    tried = _tried(problem, _allowed(problem, range(1, n_ranks + 1)), rng, n_jobs)
-    while not is_settled(tried.evidence, tried.rank):
-        n_ranks = 2 * n_ranks
-        allowed = _allowed(problem, range(1, n_ranks + 1))
-        if len(allowed) == len(tried.evidence):  # higher ranks are not allowed
-            break
-        tried = _tried(problem, allowed, rng, n_jobs)
-    return _chosen(problem, tried)
-
-
-class _Tried(NamedTuple):
-    """The scan of some ranks, the evidence, and what it says."""
-
-    scanned: Scan
-    evidence: tuple[Evidence, ...]
-    rank: int | None
-    reason: str
-
-
-def _tried(problem: Problem, ranks: Sequence[int], rng: np.random.Generator, n_jobs: int | None) -> _Tried:
-    """Fit ranks, to the tensor and to its halves, and decide."""
-    from sklearn.utils.parallel import Parallel, delayed
-
-    begun = Scan.begun(problem.scaled(1 / safe_scale(problem)).with_rank(ranks[-1]), rng)
-    split = split_halves(begun, ranks, rng)
-    whole = delayed(scan)(begun, ranks, np.random.default_rng(rng.integers(2**63)))
-    tasks = [whole]
-    for part in split.parts:
-        own = np.random.default_rng(rng.integers(2**63))
-        tasks.append(delayed(scan)(Scan.begun(part, own), split.ranks, own, polish=False))
-    scanned, *scanned_halves = Parallel(n_jobs=n_jobs)(tasks)
-    halves = compare_halves(split, scanned_halves, rng)
-    evidence = tuple(evidence_for(scanned, rank, halves) for rank in ranks)
-    return _Tried(scanned, evidence, *decide(evidence))
-
-
-def _chosen(problem: Problem, tried: _Tried) -> RankChoice:
-    """Fit the rank that is chosen to the end."""
-    scanned, evidence, rank, reason = tried
-    ranks = [one.rank for one in evidence]
-    if rank is not None:
-        tell("rank %d, to the end", rank, is_place=True)
-        scanned.finish(rank)
+    """Run `choose_rank` for a problem, whatever its rank; the rank that is chosen is fitted by the method."""
     scale = safe_scale(problem)
-    fits = {rank: _final(fit, problem.with_rank(rank), scale) for rank, fit in scanned.fits.items()}
-    return RankChoice(rank, f"{reason} {ranks_tried(ranks)}", fits, evidence)
+    wanted, n_directions = _allowed(problem, ranks), FIRST_DIRECTIONS if ranks is None else max(ranks)
+    while True:
+        inside = Representative.of(problem.scaled(1 / scale), n_directions, rng)
+        upwards = Upwards(inside.problem, rng)
+        for rank in wanted if inside.is_whole else [rank for rank in wanted if rank <= n_directions]:
+            upwards.add(rank)
+            if ranks is None and _is_enough(list(upwards.tried.values())):
+                break
+        tried = list(upwards.tried.values())
+        if inside.is_whole or ranks is not None or _is_enough(tried) or n_directions >= max(problem.tensor.shape):
+            break
+        n_directions *= 2
+    chosen = next((one for one in reversed(tried) if one.is_supported), None)
+    final = problem.without_entries([index for index, _, _ in upwards.set_aside]) if upwards.set_aside else problem
+    fits = {one.rank: _in_units(inside.outward(one.fit), problem.with_rank(one.rank), scale) for one in tried}
+    if chosen is not None:
+        tell("rank %d, to the end", chosen.rank, is_place=True)
+        fits[chosen.rank] = solve(final.with_rank(chosen.rank), method, rng)
+    entries = tuple((index, scale * value) for index, value, _ in upwards.set_aside)
+    aside = entries_in_words(entries, problem)
+    reason = " ".join(filter(None, (_reason(chosen, tried), aside, _on_rows(chosen), _tried(tried))))
+    return RankChoice(None if chosen is None else chosen.rank, reason, fits, tuple(tried), entries, aside)
 
 
-def fit_with_chosen_rank(problem: Problem, method: Any, seed: Any, refusal: str) -> Factorization:
-    """Return a fit with the rank that is chosen, by a method if one is given; raise if no rank is supported."""
-    choice = choose(problem, None, as_generator(seed, apart=True))
+def _is_enough(tried: Sequence[Tried]) -> bool:
+    """Return whether the last two ranks add nothing: they are not supported, and what a supported one leaves is noise.
+
+    They add nothing, too, if they predict no better than a lower one.
+    """
+    last, lower = tried[-ENOUGH:], tried[:-ENOUGH]
+    if len(tried) < ENOUGH or any(one.is_supported for one in last):
+        return False
+    supported = [one for one in lower if one.is_supported]
+    if supported and supported[-1].facts.residual_ratio <= 1:
+        return True
+    best = best_prediction(lower or last[:1])
+    return best is None or not any(one.predicts_better_than(best) for one in last)
+
+
+def fit_with_chosen_rank(problem: Problem, method: Method, rng: Any, failure: str) -> Factorization:
+    """Return a fit with the rank that is chosen; raise if no rank is supported."""
+    choice = choose(problem, None, as_generator(rng, apart=True), method)
     if choice.rank is None:
-        raise ValueError(f"{refusal} here. {choice.reason} See codiag.choose_rank, or give an integer")
-    fit = choice.fit if method is None else solve(problem.with_rank(choice.rank), as_method(method), seed)
-    return replace(fit, rank_choice=choice)
+        raise ValueError(f"{failure} here. {choice.reason} See codiag.choose_rank, or give an integer")
+    return replace(choice.fit, rank_choice=choice)
 
 
-def _final(fit: Factorization, problem: Problem, scale: float) -> Factorization:
+def _reason(chosen: Tried | None, tried: Sequence[Tried]) -> str:
+    """Return why a rank was chosen, as a sentence of a methods section."""
+    if chosen is None:
+        flaws = sorted({one.flaw or "components differ between halves of the data" for one in tried})
+        return f"No rank is supported: at every rank that was tried components are {_as_adjectives(flaws)}."
+    said = "all components are significant, determined and found in both halves of the data"
+    if math.isnan(chosen.congruence):
+        said = "all components are significant and determined"
+    elif chosen.congruence < 1:
+        said += f" (congruence {chosen.congruence:.2f})"
+    after = [one for one in tried if one.rank > chosen.rank]
+    why = f"; at rank {after[0].rank}, {_flaw_in_words(after[0])}" if after else ""
+    better = best_prediction(after)
+    more = ""
+    if better is not None and chosen.facts.residual_ratio > 1 and better.predicts_better_than(chosen):
+        more = (
+            f" Higher ranks predict better what was left out (error {better.held_out_error:.3g} at rank {better.rank}, "
+            f"{chosen.held_out_error:.3g} at rank {chosen.rank}), but are not supported: the CP model may be wrong."
+        )
+    return f"Rank {chosen.rank}: {said}{why}.{more}"
+
+
+def _as_adjectives(flaws: Sequence[str]) -> str:
+    words = [flaw.replace("no residual degrees of freedom", "more than the entries determine") for flaw in flaws]
+    return " or ".join(words)
+
+
+def _flaw_in_words(one: Tried) -> str:
+    """Return a clause on what is wrong with a rank."""
+    if one.flaw == "no residual degrees of freedom":
+        return "no degrees of freedom are left"
+    if one.flaw == "degenerate":
+        return "components are degenerate"
+    if one.flaw:
+        known = one.facts.significances if one.flaw == "not significant" else None
+        numbers = [] if known is None else (np.flatnonzero(known <= 1) + 1).tolist()
+        if len(numbers) == 1:
+            return f"component {numbers[0]} is {one.flaw}"
+        return f"components {listed(numbers)} are {one.flaw}" if numbers else f"components are {one.flaw}"
+    if one.congruence < FAIR:
+        return f"components differ between halves of the data (congruence {one.congruence:.2f})"
+    return "components are supported, too"
+
+
+def _on_rows(chosen: Tried | None) -> str:
+    """Return a sentence on rows of the factors that are not determined, or nothing."""
+    rows = () if chosen is None else chosen.fit._sensitivity.undetermined
+    if chosen is None or not any(rows):
+        return ""
+    return f"Too little was observed to determine the factors at {chosen.facts.named_rows(rows)}."
+
+
+def _tried(tried: Sequence[Tried]) -> str:
+    """Return a sentence on the ranks that were fitted."""
+    ranks = [one.rank for one in tried]
+    if len(ranks) == 1:
+        return f"Only rank {ranks[0]} was tried."
+    is_range = len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1
+    return f"Ranks {f'{ranks[0]} to {ranks[-1]}' if is_range else listed(ranks)} were tried."
+
+
+def _in_units(fit: Factorization, problem: Problem, scale: float) -> Factorization:
     """Return a fit in the units and with the labels of the problem that was stated."""
-    stated = None if fit.problem is None else problem.with_loss(fit.loss)
-    return replace(fit, weights=fit.weights * scale, norm=fit.norm * scale, problem=stated, labels=problem.labels)
+    stated = problem.with_loss(fit.problem.loss)
+    stated = stated if fit.problem.has_data else stated.without_data()
+    return replace(fit, weights=fit.weights * scale, _norm=fit._norm * scale, problem=stated)
 
 
 def _checked(ranks: Any) -> list[int]:
@@ -228,14 +276,16 @@ def _checked(ranks: Any) -> list[int]:
     return sorted({int(rank) for rank in wanted})
 
 
-def _allowed(problem: Problem, ranks: Sequence[int]) -> list[int]:
+def _allowed(problem: Problem, ranks: Sequence[int] | None) -> list[int]:
     """Return the ranks that the shape and the constraints allow; raise the error of the first if there are none."""
     allowed, errors = [], []
-    for rank in ranks:
+    for rank in range(1, most_components(problem.tensor.shape) + 1) if ranks is None else ranks:
         try:
             allowed.append(problem.with_rank(rank).rank)
         except ValueError as error:
             errors.append(error)
+            if ranks is None and allowed:
+                break
     if not allowed:
         raise errors[0]
     return allowed

@@ -1,30 +1,30 @@
 """Starts of least squares: generators of components from which the search begins."""
 
 from codiag.starts._default import default_starts
-from codiag.starts._diagonal import Diagonal, Filled, Listed, diagonal_roles, diagonal_start, is_determined
+from codiag.starts._diagonal import Diagonal, FromObserved, MeanImputed, diagonal_roles, diagonal_start, is_determined
 from codiag.starts._given import FixedFactors, Given
-from codiag.starts._grown import Extended, Grown
+from codiag.starts._greedy import Greedy, WarmStart
 from codiag.starts._random import Random
 from codiag.starts._rank_one_span import gram_null_space, rank_one_roles, rank_one_start
-from codiag.starts._screened import Screened
 from codiag.starts._slices import (
     Roles,
     assign_roles,
+    check_roles,
     components_from_sides,
     diagonalized,
     matrix_roles,
     merged_core,
-    roles_refusal,
     slices,
     symmetric_components,
 )
 from codiag.starts._span_powers import (
-    climbed,
     newton_moves,
+    power_iterations,
     power_roles,
     power_start,
-    powers_in_span,
     settled,
+    symmetric_powers_in_span,
 )
-from codiag.starts._stabilized import Stabilized
 from codiag.starts._start import Start
+from codiag.starts._tournament import Tournament
+from codiag.starts._variance_stabilized import VarianceStabilized

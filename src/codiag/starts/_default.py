@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from codiag.least_squares import are_orthogonal
 from codiag.problem import Problem
 from codiag.reduction import is_small
-from codiag.starts._diagonal import Diagonal, Filled, Listed
+from codiag.starts._diagonal import Diagonal, FromObserved, MeanImputed
 from codiag.starts._given import FixedFactors
-from codiag.starts._grown import Grown
+from codiag.starts._greedy import Greedy
 from codiag.starts._random import Random
-from codiag.starts._screened import Screened
 from codiag.starts._slices import assign_roles
-from codiag.starts._stabilized import Stabilized
 from codiag.starts._start import Start
+from codiag.starts._tournament import Tournament
+from codiag.starts._variance_stabilized import VarianceStabilized
 from codiag.tensors import is_large
 
 
@@ -27,21 +27,20 @@ def default_starts(problem: Problem) -> Sequence[Start]:
     observed entries.
     """
     if problem.loss is not None:
-        return (Stabilized(starts_of=default_starts),)
+        return (VarianceStabilized(starts_of=default_starts),)
     if not problem.required_features:
-        return (Filled(), Screened(), Random()) if is_small(problem.tensor.shape) else (Diagonal(), Random())
+        return (MeanImputed() if is_small(problem.tensor.shape) else Diagonal(), Tournament(), Random())
     if any(constraint is not None and constraint.is_fixed for constraint in problem.constraints or ()):
         return (FixedFactors(),)
     large = is_large(problem.tensor.shape)
     if problem.tensor.is_partial:
-        return (Listed(),) if large else (Listed(), Grown(), Random())
+        return (FromObserved(),) if large else (FromObserved(), Greedy(), Tournament(), Random())
     if problem.entries is None and are_orthogonal(problem):
-        return (Diagonal(orthogonal=True), Filled(), Random())
+        return (Diagonal(orthogonal=True), MeanImputed(), Random())
     if large:
-        return (Filled(),)
+        return (MeanImputed(),)
     if problem.shared and assign_roles(problem.tensor.shape, problem.rank) is None:
-        return (Grown(), Random())
+        return (Greedy(), Random())
     is_mostly_observed = 2 * problem.n_observed > math.prod(problem.tensor.shape)
-    if is_mostly_observed and problem.is_one_sided:
-        return (Filled(), Screened(), Random())
-    return (Filled(), Grown(), Random()) if is_mostly_observed else (Grown(), Filled(), Random())
+    first = MeanImputed() if is_mostly_observed else Greedy()
+    return (first, Tournament(), Random())

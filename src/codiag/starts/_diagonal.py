@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._arrays import array_namespace, is_complex
-from codiag._checks import UndeterminedError
+from codiag._checks import RankDeficientError
 from codiag.diagonalize import UWEDGE, Diagonalizer, OrthogonalNewton, TwoSided
-from codiag.least_squares import ROUGH, LeastSquares, best_rank_one, minimize
-from codiag.problem import Log, Problem
+from codiag.least_squares import ROUGH, LeastSquares, Log, best_rank_one, minimize
+from codiag.problem import Problem
 from codiag.reduction import reduce, reduce_listed
 from codiag.starts._random import swept
 from codiag.starts._rank_one_span import rank_one_roles, rank_one_start
@@ -36,7 +36,7 @@ class Diagonal(Start):
         Whether to diagonalize by rotations.
     """
 
-    on_core: bool = True
+    uses_core: bool = True
 
     orthogonal: bool = False
 
@@ -52,14 +52,14 @@ class Diagonal(Start):
         for _ in range(1 if roles.others else 3):  # power iterations begin at random, and three ends must agree
             try:
                 components = diagonal_start(core, roles, rank, rng, log, orthogonal=self.orthogonal)
-            except (UndeterminedError, np.linalg.LinAlgError):
+            except (RankDeficientError, np.linalg.LinAlgError):
                 log.add("diagonalization failed: the slices are singular", 0, 1.0)
                 return
             if math.isfinite(components.squared_norm()):
                 yield components
 
 
-class Filled(Start):
+class MeanImputed(Start):
     """Components of the tensor without its constraints, and with missing entries filled, fitted to its core.
 
     If most entries are observed they are fitted by least squares to the filled core, otherwise by alternating sweeps on
@@ -75,7 +75,7 @@ class Filled(Start):
                 yield swept(problem, reduction.to_tensor(start))
 
 
-class Listed(Start):
+class FromObserved(Start):
     """Components of the core of a list of entries, if these are many enough to show it."""
 
     def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
@@ -129,7 +129,7 @@ def diagonal_start(
     if core.symmetric:
         stack = (stack + xp.matrix_transpose(stack)) / 2  # equal but for rounding
     diagonalizer = _diagonalizer(rank, core.symmetric, orthogonal)
-    fit = diagonalizer(stack, seed=rng)  # converged or not: least squares continues from its end
+    fit = diagonalizer(stack, rng=rng)  # converged or not: least squares continues from its end
     flops = fit.n_sweeps * diagonalizer.sweep_flops(stack.shape[0], rank)
     log.add("diagonalize", fit.n_sweeps, fit.off_diagonal_share, flops)
     if core.symmetric:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._arrays import Array, adjoint, array_namespace, conjugate, like
-from codiag.least_squares import hadamard_gram, solve_semidefinite, split_columns
-from codiag.problem import Log, Problem, Stage
+from codiag._arrays import Array, adjoint, array_namespace, asarray_like, conjugate
+from codiag.least_squares import Log, hadamard_gram, solve_semidefinite, split_columns
+from codiag.problem import LogEntry, Problem
 from codiag.starts._start import Start
 from codiag.tensors import Core, FactoredTensor, Tensor, khatri_rao
 
@@ -21,19 +21,19 @@ class Given(Start):
     Attributes
     ----------
     components : FactoredTensor
-    stages : sequence of Stage
+    history : sequence of Stage
         How they were found.
     """
 
     components: FactoredTensor
-    stages: Sequence[Stage] = ()
+    history: Sequence[LogEntry] = ()
 
     @property
     def factors(self) -> Sequence[Array]:
         return self.components.factors
 
     def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
-        log.extend(self.stages)
+        log.extend(self.history)
         yield self.components
 
 
@@ -48,7 +48,7 @@ class FixedFactors(Start):
         tensor = problem.complete().tensor
         xp = array_namespace(tensor.reference)
         fixed = {
-            mode: constraint.project(like(np.zeros((tensor.shape[mode], problem.rank)), tensor.reference))
+            mode: constraint.project(asarray_like(np.zeros((tensor.shape[mode], problem.rank)), tensor.reference))
             for mode, constraint in enumerate(problem.constraints or ())
             if constraint is not None and constraint.is_fixed
         }
@@ -59,7 +59,7 @@ class FixedFactors(Start):
             columns = xp.matrix_transpose(columns)
             split = [columns] if len(others) == 1 else split_columns(columns, [tensor.shape[mode] for mode in others])
             factors |= dict(zip(others, split, strict=True))
-        weights = like(np.ones(problem.rank), tensor.reference)
+        weights = asarray_like(np.ones(problem.rank), tensor.reference)
         yield FactoredTensor(weights, [factors[mode] for mode in range(tensor.order)], symmetric=False)
 
 

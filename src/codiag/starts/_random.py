@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._arrays import Array, array_namespace
-from codiag.least_squares import BRIEF, LeastSquares, alternate, random_components
-from codiag.problem import Log, Problem
+from codiag.least_squares import BRIEF, LeastSquares, Log, alternate, random_components
+from codiag.problem import Problem
 from codiag.starts._start import Start
 from codiag.tensors import FactoredTensor
 
@@ -36,7 +36,7 @@ class Random(Start):
 def _one_sided(factor: Array, problem: Problem, mode: int) -> Array:
     """Return a factor with columns of one sign if the constraint of the mode allows no other."""
     rule = None if problem.constraints is None else problem.constraints[mode]
-    return array_namespace(factor).abs(factor) if rule is not None and rule.is_one_sided else factor
+    return array_namespace(factor).abs(factor) if rule is not None and rule.is_cone else factor
 
 
 def swept(problem: Problem, start: FactoredTensor) -> FactoredTensor:
@@ -44,7 +44,7 @@ def swept(problem: Problem, start: FactoredTensor) -> FactoredTensor:
 
     Far from a minimum they move further than Gauss-Newton steps, at the price of one step for two or three sweeps.
     """
-    if problem.symmetric is True or problem.is_one_sided:
+    if problem.symmetric is True or problem.is_cone:
         return start
     objective = LeastSquares(problem.with_constraints(None))
-    return alternate(objective, start, max_sweeps=BRIEF.max_sweeps, tol=BRIEF.tol).components
+    return alternate(objective, start, max_iter=BRIEF.max_iter, tol=BRIEF.tol).components

@@ -18,10 +18,9 @@ from itertools import combinations
 import numpy as np
 from scipy.linalg import eigh
 
-from codiag._arrays import like, to_host
+from codiag._arrays import asarray_like, to_host
 from codiag.diagonalize import UWEDGE
-from codiag.least_squares import split_columns
-from codiag.problem import Log
+from codiag.least_squares import Log, split_columns
 from codiag.starts._slices import Roles, components_from_sides, symmetric_components
 from codiag.tensors import DenseTensor, FactoredTensor
 
@@ -77,12 +76,12 @@ def rank_one_start(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Ge
     """
     stack = range_matrices(core, roles, rank)
     null = gram_null_space(stack)
-    fit = UWEDGE(fallback=False)(null, seed=rng)
+    fit = UWEDGE(fallback=False)(null, rng=rng)
     if fit.factor.shape[1] < rank:
         raise np.linalg.LinAlgError(f"the equations determine {fit.factor.shape[1]} of {rank} components")
     flops = 2.0 * rank**4 * stack.shape[2] ** 2 + rank**6 / 6 + 2.0 * fit.n_sweeps * rank**4
     log.add("diagonalize rank-one equations", fit.n_sweeps, fit.off_diagonal_share, flops)
-    products = like(np.einsum("rij,rt->ijt", stack, fit.factor).reshape(-1, rank), core.reference)
+    products = asarray_like(np.einsum("rij,rt->ijt", stack, fit.factor).reshape(-1, rank), core.reference)
     if core.symmetric:
         return symmetric_components(core, products, len(roles.rows + roles.columns))
     rows, columns = split_columns(products, stack.shape[1:])

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from codiag._arrays import Array, adjoint, array_namespace, conjugate
-from codiag._checks import UndeterminedError
+from codiag._checks import RankDeficientError
 from codiag.diagonalize import Diagonalization, Diagonalizer
 from codiag.least_squares import hadamard_gram, solve_semidefinite, split_columns, with_best_weights
 from codiag.problem import Problem
@@ -62,32 +62,32 @@ def _splits(shape: Sequence[int], symmetric: bool) -> Iterator[tuple[Roles, int,
                     yield roles, min(sizes[:2]), sizes[2]
 
 
-def roles_refusal(problem: Problem, method: str, *, together: bool = False) -> str | None:
-    """Return why a method cannot represent a problem by matrices of its rank, or None if it can.
+def check_roles(problem: Problem, method: str, *, together: bool = False) -> None:
+    """Raise if a method cannot represent a problem by matrices of its rank.
 
     Rows and columns are one mode each, unless the method merges several (`together`).
     """
     tensor, rank = problem.tensor, problem.rank
     if sorted(tensor.shape)[-3] == 1 and rank > 1:
-        return (
+        raise ValueError(
             f"tensor must have at least two matrices for {method}, since one does not determine components; "
             f"{tensor!r} has one"
         )
     roles = assign_roles(tensor.shape, rank, symmetric=tensor.symmetric)
     if roles is not None and (together or len(roles.rows) + len(roles.columns) == 2):
-        return None
+        return
     limit, reason = sorted(tensor.shape)[-2], "the second largest mode"
     if together and tensor.order > 4:
         limit = max(size for _, size, n_matrices in _splits(tensor.shape, tensor.symmetric) if n_matrices > 1)
         reason = "the size of modes merged for rows and for columns"
-    return (
+    raise ValueError(
         f"rank must be at most {limit}, {reason}, for {method}, which diagonalizes matrices of that rank; got {rank}. "
         "method=None fits larger ranks by least squares"
     )
 
 
 def matrix_roles(problem: Problem) -> Roles:
-    """Return the roles of the modes, for a problem that `roles_refusal` accepts."""
+    """Return the roles of the modes, for a problem that `check_roles` accepts."""
     tensor = problem.tensor
     roles = assign_roles(tensor.shape, problem.rank, symmetric=tensor.symmetric)
     return roles or Roles((0,), (1,), tuple(range(2, tensor.order)))
@@ -140,14 +140,14 @@ def symmetric_components(core: DenseTensor, columns: Array, n_modes: int) -> Fac
 def diagonalized(diagonalizer: Diagonalizer, stack: Array, rank: int, rng: np.random.Generator) -> Diagonalization:
     """Diagonalize, or raise an error if the tensor has fewer components than the rank."""
     try:
-        fit = diagonalizer(stack, seed=rng)
-    except (UndeterminedError, np.linalg.LinAlgError):
-        raise UndeterminedError(
+        fit = diagonalizer(stack, rng=rng)
+    except (RankDeficientError, np.linalg.LinAlgError):
+        raise RankDeficientError(
             f"rank must be at most that of the tensor, whose projections are singular; got {rank}. "
             "method=None fits it by least squares"
         ) from None
     if fit.factor.shape[1] < rank:
-        raise UndeterminedError(
+        raise RankDeficientError(
             f"rank must be at most {fit.factor.shape[1]}, the number of components of the tensor, up to rounding; "
             f"got {rank}. method=None fits it by least squares"
         )

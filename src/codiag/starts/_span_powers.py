@@ -32,7 +32,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag._arrays import blocks, like, to_host
+from codiag._arrays import asarray_like, blocks, to_host
 from codiag.least_squares import (
     BRIEF,
     BRIEF_STEP,
@@ -41,11 +41,11 @@ from codiag.least_squares import (
     ROUNDING,
     SLOW,
     Limits,
-    Powers,
-    powers_of,
+    Log,
+    SymmetricBasis,
+    symmetric_basis,
     with_best_weights,
 )
-from codiag.problem import Log
 from codiag.starts._rank_one_span import MAX_UNKNOWNS
 from codiag.starts._slices import Roles
 from codiag.tensors import DenseTensor, FactoredTensor
@@ -65,7 +65,7 @@ def power_roles(shape: Sequence[int], rank: int, *, symmetric: bool) -> Roles | 
 def power_start(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Generator, log: Log) -> FactoredTensor:
     """Return components of a symmetric core of even order, or raise `numpy.linalg.LinAlgError` if its rank is lower."""
     size, order = core.shape[0], len(roles.rows)
-    powers = powers_of(size, order)
+    powers = symmetric_basis(size, order)
     entries = to_host(core.to_dense()).reshape(size**order, -1)
     places = powers.places
     values, basis = np.linalg.eigh(entries[np.ix_(places, places)] * np.outer(powers.scales, powers.scales))
@@ -73,14 +73,14 @@ def power_start(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Gener
     leading, noise = order_of_size[:rank], float(np.abs(values[order_of_size[rank]]))
     if not abs(values[leading[-1]]) > ROUNDING * abs(values[leading[0]]):
         raise np.linalg.LinAlgError("the flattening has a lower rank than there are components")
-    factor, n_climbed = powers_in_span(powers, basis[:, leading], values[leading], noise, rng)
+    factor, n_climbed = symmetric_powers_in_span(powers, basis[:, leading], values[leading], noise, rng)
     flops = 6.0 * len(places) ** 3 + 4.0 * n_climbed * (len(places) * rank + size**order)
     log.add("power iterations in the span", math.ceil(n_climbed / rank), 0.0, flops)
-    return with_best_weights(core, [like(factor, core.reference)] * core.order)
+    return with_best_weights(core, [asarray_like(factor, core.reference)] * core.order)
 
 
-def powers_in_span(
-    powers: Powers, basis: np.ndarray, values: np.ndarray, noise: float, rng: np.random.Generator
+def symmetric_powers_in_span(
+    powers: SymmetricBasis, basis: np.ndarray, values: np.ndarray, noise: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, int]:
     r"""Return unit vectors (d, k) whose powers lie in the span of k eigenvectors; and the number of iterations.
 
@@ -94,7 +94,7 @@ def powers_in_span(
     found, inside, n_climbed, n_rounds = np.empty((size, 0)), np.eye(rank), 0, 0
     while found.shape[1] < rank:
         n_left = rank - found.shape[1]
-        ends, n_iterations = climbed(powers, basis @ inside, rng.standard_normal((size, max(n_left, size))))
+        ends, n_iterations = power_iterations(powers, basis @ inside, rng.standard_normal((size, max(n_left, size))))
         ends, heights = settled(powers, basis, ends)
         coordinates = basis.T @ powers.of(ends)
         duals = coordinates / values[:, None]
@@ -102,18 +102,18 @@ def powers_in_span(
         order = np.argsort(-heights - is_near)
         order = order[_distinct((coordinates.T @ duals)[np.ix_(order, order)])]
         n_near, n_rounds = int(np.sum(is_near[order])), n_rounds + 1
-        n_kept = n_near if n_near > 0 and n_rounds < BRIEF.max_sweeps else (n_left + 1) // 2
+        n_kept = n_near if n_near > 0 and n_rounds < BRIEF.max_iter else (n_left + 1) // 2
         found, n_climbed = np.hstack([found, ends[:, order[: min(n_kept, n_left)]]]), n_climbed + n_iterations
         duals = basis.T @ powers.of(found) / values[:, None]
         inside = np.linalg.qr(duals, mode="complete")[0][:, found.shape[1] :]
     return found, n_climbed
 
 
-def climbed(powers: Powers, basis: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, int]:
+def power_iterations(powers: SymmetricBasis, basis: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, int]:
     """Take power iterations from starts (d, n) until they are slow; return their number over all starts, too."""
     ends, order = starts / np.linalg.norm(starts, axis=0), powers.elements.ndim
     active, n_iterations = np.arange(ends.shape[1]), 0
-    for _ in range(Limits().max_sweeps):
+    for _ in range(Limits().max_iter):
         vectors = ends[:, active]
         inside = basis.T @ powers.of(vectors)
         height = np.sum(inside**2, axis=0)
@@ -128,7 +128,7 @@ def climbed(powers: Powers, basis: np.ndarray, starts: np.ndarray) -> tuple[np.n
     return ends, n_iterations
 
 
-def settled(powers: Powers, basis: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def settled(powers: SymmetricBasis, basis: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Take Newton steps to maxima (d, n), and return them with their heights; zero for those that were not reached."""
     ends, heights = starts.copy(), np.zeros(starts.shape[1])
     for part in blocks(starts.shape[1], starts.shape[0] * basis.shape[1]):
@@ -143,7 +143,7 @@ def settled(powers: Powers, basis: np.ndarray, starts: np.ndarray) -> tuple[np.n
     return ends, heights
 
 
-def newton_moves(powers: Powers, basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+def newton_moves(powers: SymmetricBasis, basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     r"""Return Newton steps of f on the sphere from vectors (d, n).
 
     With :math:`B u = V^\top (x^{\otimes (n - 1)} \otimes u)`, V the basis of S, the gradient of :math:`f / 2n` is

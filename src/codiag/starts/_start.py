@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._arrays import Array
-from codiag.problem import Log, Problem
+from codiag.least_squares import Log
+from codiag.problem import Problem
 from codiag.tensors import FactoredTensor
 
 
@@ -22,7 +23,7 @@ class Start(ABC):
 
     Attributes
     ----------
-    on_core : bool
+    uses_core : bool
         Whether `generate` is given the problem on the compressed core of a complete, free tensor, and not on the whole
         tensor.
 
@@ -42,13 +43,13 @@ class Start(ABC):
     ...         for _ in range(problem.rank - 1):
     ...             terms = terms.joined(best_rank_one(problem.tensor - terms))
     ...         yield terms
-    >>> planted = codiag.synthetic.noisy_tensor((6, 5, 4), 2, seed=0)
+    >>> planted = codiag.synthetic.noisy_tensor((6, 5, 4), 2, rng=0)
     >>> method = codiag.methods.Auto(starts=[OneAtATime()])
-    >>> codiag.factorize(planted.tensor, 2, method=method, seed=0).relative_error < 1e-8
+    >>> codiag.factorize(planted.tensor, 2, method=method, rng=0).relative_error < 1e-8
     True
     """
 
-    on_core: bool = False
+    uses_core: bool = False
 
     @property
     def factors(self) -> Sequence[Array] | None:
@@ -73,7 +74,7 @@ class Start(ABC):
         rng : numpy.random.Generator
             All random numbers come from it.
         log : Log
-            Takes note of what was done, with ``log.add(name, n_sweeps, objective)``.
+            Takes note of what was done, with ``log.add(name, n_iter, objective)``.
 
         Yields
         ------
@@ -84,7 +85,7 @@ class Start(ABC):
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> from codiag.problem import Log
+        >>> from codiag.least_squares import Log
         >>> from codiag.starts import Random
         >>> problem = codiag.Problem(np.random.default_rng(0).random((3, 4, 5)), 2)
         >>> next(Random().generate(problem, np.random.default_rng(0), Log())).rank

@@ -9,7 +9,7 @@ Function                  Data
 `matrix_stack`            Matrices with a common factor.
 `mixed_signals`           Sources mixed to channels.
 `crowd_votes`             Votes of workers.
-`jury_votes`              Votes of judges who think alike in families.
+`jury_votes`              Votes of correlated judges in clusters.
 `mixed_membership_graph`  A network with communities.
 `unit_factor`             A factor with random unit columns.
 `orthonormal_factor`      A factor with random orthonormal columns.
@@ -19,12 +19,12 @@ Function                  Data
 Examples
 --------
 >>> from codiag.synthetic import noisy_tensor
->>> planted = noisy_tensor((6, 5, 4), 2, noise=0.1, seed=0)
+>>> planted = noisy_tensor((6, 5, 4), 2, noise=0.1, rng=0)
 >>> planted.tensor.shape, planted.weights.shape, [factor.shape for factor in planted.factors]
 ((6, 5, 4), (2,), [(6, 2), (5, 2), (4, 2)])
 """
 
-from codiag._checks import Seed, public_names
+from codiag._checks import RNGLike, public_names
 from codiag.synthetic._counts import CountedEvents, count_events
 from codiag.synthetic._juries import jury_votes
 from codiag.synthetic._latent_variables import Crowd, Graph, crowd_votes, mixed_membership_graph, worker_confusions

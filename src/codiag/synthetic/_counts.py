@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._checks import Seed, as_generator, as_number
-from codiag._text import Described
+from codiag._checks import RNGLike, as_generator, as_number
+from codiag._text import ReprMixin
 from codiag.tensors import SparseTensor, check_shape
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CountedEvents(Described):
+class CountedEvents(ReprMixin):
     """Counts of events, and the components from which these were drawn."""
 
     tensor: SparseTensor
@@ -22,7 +22,7 @@ class CountedEvents(Described):
 
 
 def count_events(
-    shape: Sequence[int], rank: int, *, n_events: int = 10_000, concentration: float = 0.3, seed: Seed = None
+    shape: Sequence[int], rank: int, *, n_events: int = 10_000, concentration: float = 0.3, rng: RNGLike = None
 ) -> CountedEvents:
     r"""Draw events, such as purchases by user, product and hour, and count them in a sparse tensor.
 
@@ -40,7 +40,7 @@ def count_events(
     concentration : float
         Shape of the gamma variables that distributions over indices are proportional to: small ones make events of a
         component concentrate on few indices. Shares of components have five.
-    seed : int, sequence of int or numpy.random.Generator, optional
+    rng : int, sequence of int or numpy.random.Generator, optional
         The same seed gives the same counts.
 
     Returns
@@ -57,7 +57,7 @@ def count_events(
     Examples
     --------
     >>> from codiag.synthetic import count_events
-    >>> planted = count_events((50, 40, 24), 3, n_events=1000, seed=0)
+    >>> planted = count_events((50, 40, 24), 3, n_events=1000, rng=0)
     >>> planted.tensor.shape, float(planted.tensor.values.sum())
     ((50, 40, 24), 1000.0)
     """
@@ -65,7 +65,7 @@ def count_events(
     as_number("rank", rank, integer=True)
     as_number("n_events", n_events, integer=True)
     as_number("concentration", concentration)
-    rng = as_generator(seed)
+    rng = as_generator(rng)
     shares = rng.dirichlet(np.full(rank, 5.0))
     chances = [_distributions(size, rank, concentration, rng) for size in sizes]
     n_of_component = rng.multinomial(n_events, shares)

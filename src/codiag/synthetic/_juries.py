@@ -1,4 +1,4 @@
-"""Votes of juries whose members think alike."""
+"""Votes of juries whose members are correlated."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from codiag._checks import Seed, as_flag, as_generator, as_number, as_share
+from codiag._checks import RNGLike, as_flag, as_generator, as_number, as_share
 from codiag.synthetic._latent_variables import Crowd
 
 ACCURACY = 0.5, 0.8
-"""Range of the accuracies of families."""
+"""Range of the accuracies of clusters."""
 NOISE = 0.5, 1.2
-"""Range of the standard deviations with which families see the quality of a task, whose own is one."""
+"""Range of the standard deviations with which clusters see the quality of a task, whose own is one."""
 SHIFT = 0.3
-"""Standard deviation of the thresholds of families."""
+"""Standard deviation of the thresholds of clusters."""
 
 
 def jury_votes(
@@ -26,48 +26,48 @@ def jury_votes(
     shared: float = 0.6,
     ordered: bool = False,
     outsider: float | None = None,
-    seed: Seed = None,
+    rng: RNGLike = None,
 ) -> Crowd:
-    """Draw votes of judges who make the same mistakes within families, such as language models of one kind.
+    """Draw votes of judges who make the same mistakes within clusters, such as language models of one kind.
 
-    A family has an answer of its own to every task, right with a probability between 0.5 and 0.8, and its members give
+    A cluster has an answer of its own to every task, right with a probability between 0.5 and 0.8, and its members give
     this answer with probability `shared`, and otherwise one of their own. If classes are ordered, a task has a
-    quality, and judges grade by thresholds what they see of it; `shared` is the share of the family in the variance of
-    their errors, and thresholds differ between families.
+    quality, and judges grade by thresholds what they see of it; `shared` is the share of the cluster in the variance of
+    their errors, and thresholds differ between clusters.
 
     Parameters
     ----------
     n_tasks : int
         Number of tasks.
     sizes : sequence of int
-        Number of judges in each family; 1 for a judge alone.
+        Number of judges in each cluster; 1 for a judge alone.
     n_classes : int
         Number of classes, k, at least two.
     shared : float
-        How much the members of a family have in common, from 0, nothing, to 1, everything.
+        How much the members of a cluster have in common, from 0, nothing, to 1, everything.
     ordered : bool
         Whether classes are grades.
     outsider : float, optional
-        Accuracy of a last judge who is in no family; by default there is none.
-    seed : int, sequence of int or numpy.random.Generator, optional
+        Accuracy of a last judge who is in no cluster; by default there is none.
+    rng : int, sequence of int or numpy.random.Generator, optional
         The same seed gives the same votes.
 
     Returns
     -------
     Crowd
-        With ``votes``, ``truth`` and ``confusions`` as of `crowd_votes`, and ``families`` (n_judges,), the number of
-        the family of every judge.
+        With ``votes``, ``truth`` and ``confusions`` as of `crowd_votes`, and ``clusters`` (n_judges,), the number of
+        the cluster of every judge.
 
     See Also
     --------
     crowd_votes : Votes of independent workers.
-    codiag.models.Jury : A model that finds families.
+    codiag.models.Jury : A model that finds clusters.
 
     Examples
     --------
     >>> from codiag.synthetic import jury_votes
-    >>> jury = jury_votes(100, [5, 2, 1], 4, seed=0)
-    >>> jury.families.tolist(), jury.votes[0].shape
+    >>> jury = jury_votes(100, [5, 2, 1], 4, rng=0)
+    >>> jury.clusters.tolist(), jury.votes[0].shape
     ([0, 0, 0, 0, 0, 1, 1, 2], (800,))
     """
     as_number("n_tasks", n_tasks, integer=True)
@@ -77,19 +77,19 @@ def jury_votes(
     if n_classes < 2:
         raise ValueError(f"n_classes must be at least 2; got {n_classes}")
     if np.ndim(sizes) != 1:
-        raise TypeError(f"sizes must be a sequence of whole numbers, one for each family; got {sizes!r}")
+        raise TypeError(f"sizes must be a sequence of whole numbers, one for each cluster; got {sizes!r}")
     for size in sizes:
         as_number("sizes", size, integer=True)
     if outsider is not None:
         as_share("outsider", outsider)
-    rng = as_generator(seed)
+    rng = as_generator(rng)
     draw = _graded if ordered else _classified
     labels, truth, confusions = draw(n_tasks, list(sizes), n_classes, shared, outsider, rng)
-    families = np.repeat(
+    clusters = np.repeat(
         np.arange(len(sizes) + (outsider is not None)), [*sizes, *([1] if outsider is not None else [])]
     )
     task, judge = np.indices(labels.shape).reshape(2, -1)
-    return Crowd((task, judge, labels.ravel()), truth, confusions, families)
+    return Crowd((task, judge, labels.ravel()), truth, confusions, clusters)
 
 
 def _classified(

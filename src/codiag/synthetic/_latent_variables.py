@@ -8,21 +8,21 @@ import numpy as np
 from scipy import sparse
 
 from codiag._arrays import blocks
-from codiag._checks import Seed, as_finite, as_generator, as_number, as_share, explains_keywords
-from codiag._text import Described
+from codiag._checks import RNGLike, as_finite, as_generator, as_number, as_share, explains_keywords
+from codiag._text import ReprMixin
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Crowd(Described):
+class Crowd(ReprMixin):
     """Votes of a crowd, and the classes and confusion matrices from which they were drawn."""
 
     votes: tuple[np.ndarray, np.ndarray, np.ndarray]  # task, worker and label of every vote
     truth: np.ndarray  # (n_tasks,)
     confusions: np.ndarray  # (n_workers, k, k): label, true class
-    families: np.ndarray | None = None  # (n_workers,), of workers who think alike
+    clusters: np.ndarray | None = None  # (n_workers,), of correlated workers
 
 
-def worker_confusions(n_workers: int, n_classes: int, *, adversarial: float = 0.0, seed: Seed = None) -> np.ndarray:
+def worker_confusions(n_workers: int, n_classes: int, *, adversarial: float = 0.0, rng: RNGLike = None) -> np.ndarray:
     """Draw confusion matrices of workers whose labels are correct with a probability of 0.5 to 0.9 for each class.
 
     The remaining probability is divided randomly among the other labels. The first workers can be adversarial: their
@@ -36,7 +36,7 @@ def worker_confusions(n_workers: int, n_classes: int, *, adversarial: float = 0.
         Number of classes, k, at least two.
     adversarial : float
         Fraction of adversarial workers, between 0 and 1.
-    seed : int, sequence of int or numpy.random.Generator, optional
+    rng : int, sequence of int or numpy.random.Generator, optional
         The same seed gives the same matrices.
 
     Returns
@@ -52,7 +52,7 @@ def worker_confusions(n_workers: int, n_classes: int, *, adversarial: float = 0.
     --------
     >>> import numpy as np
     >>> from codiag.synthetic import worker_confusions
-    >>> matrices = worker_confusions(4, 3, adversarial=0.25, seed=0)
+    >>> matrices = worker_confusions(4, 3, adversarial=0.25, rng=0)
     >>> bool(np.allclose(matrices.sum(axis=1), 1)), (np.trace(matrices, axis1=1, axis2=2) > 1.5).tolist()
     (True, [False, True, True, True])
     """
@@ -61,7 +61,7 @@ def worker_confusions(n_workers: int, n_classes: int, *, adversarial: float = 0.
     as_share("adversarial", adversarial)
     if n_classes < 2:
         raise ValueError(f"n_classes must be at least 2, so that labels can be wrong; got {n_classes}")
-    rng = as_generator(seed)
+    rng = as_generator(rng)
     wrong = rng.dirichlet(np.ones(n_classes - 1), (n_workers, n_classes)) if n_classes > 2 else 1.0
     right = rng.uniform(0.5, 0.9, (n_workers, n_classes, 1))
     confusions = np.zeros((n_workers, n_classes, n_classes))  # worker, true class, label
@@ -75,7 +75,7 @@ def worker_confusions(n_workers: int, n_classes: int, *, adversarial: float = 0.
 
 @explains_keywords
 def crowd_votes(
-    n_tasks: int, confusions: np.ndarray, *, density: float = 1.0, priors: np.ndarray | None = None, seed: Seed = None
+    n_tasks: int, confusions: np.ndarray, *, density: float = 1.0, priors: np.ndarray | None = None, rng: RNGLike = None
 ) -> Crowd:
     """Draw votes of workers with given confusion matrices.
 
@@ -89,7 +89,7 @@ def crowd_votes(
         Probability that a worker votes on a task, between 0 and 1.
     priors : array of shape (k,), optional
         Probabilities of the true classes; equal by default.
-    seed : int, sequence of int or numpy.random.Generator, optional
+    rng : int, sequence of int or numpy.random.Generator, optional
         The same seed gives the same votes.
 
     Returns
@@ -106,7 +106,7 @@ def crowd_votes(
     Examples
     --------
     >>> from codiag.synthetic import crowd_votes, worker_confusions
-    >>> crowd = crowd_votes(10, worker_confusions(4, 2, seed=0), seed=1)
+    >>> crowd = crowd_votes(10, worker_confusions(4, 2, rng=0), rng=1)
     >>> [column.shape for column in crowd.votes], crowd.truth.shape
     ([(40,), (40,), (40,)], (10,))
     """
@@ -120,7 +120,7 @@ def crowd_votes(
     if priors is not None:
         priors = as_finite("priors", priors, (k,))
         _check_probabilities("priors", priors, axis=0)
-    rng = as_generator(seed)
+    rng = as_generator(rng)
     truth = rng.choice(k, n_tasks, p=priors)
     task, worker = np.nonzero(rng.random((n_tasks, n_workers)) < density)
     cumulative = np.cumsum(confusions, axis=1)
@@ -142,7 +142,7 @@ def _check_probabilities(name: str, values: np.ndarray, axis: int) -> None:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Graph(Described):
+class Graph(ReprMixin):
     """A random graph with communities, and the parameters from which it was drawn."""
 
     adjacency: sparse.csr_array  # (n, n), symmetric, of zeros and ones
@@ -158,7 +158,7 @@ def mixed_membership_graph(
     inside: float = 0.1,
     outside: float = 0.01,
     degrees: np.ndarray | None = None,
-    seed: Seed = None,
+    rng: RNGLike = None,
 ) -> Graph:
     r"""Draw a graph of the mixed-membership model: nodes x and y are linked with probability :math:`p_x^\top P p_y`.
 
@@ -177,7 +177,7 @@ def mixed_membership_graph(
         The other entries of P: the probability of a link between communities.
     degrees : array of shape (n,), optional
         Relative degrees of mean one: the probability of a link is multiplied by those of both nodes.
-    seed : int, sequence of int or numpy.random.Generator, optional
+    rng : int, sequence of int or numpy.random.Generator, optional
         The same seed gives the same graph.
 
     Returns
@@ -188,13 +188,13 @@ def mixed_membership_graph(
 
     See Also
     --------
-    codiag.models.MixedMembershipCommunities : A model that estimates the memberships.
+    codiag.models.MixedMembershipSBM : A model that estimates the memberships.
     codiag.metrics.overlapping_nmi : The agreement of estimated and true communities.
 
     Examples
     --------
     >>> from codiag.synthetic import mixed_membership_graph
-    >>> graph = mixed_membership_graph(50, 2, seed=0)
+    >>> graph = mixed_membership_graph(50, 2, rng=0)
     >>> graph.adjacency.shape, graph.memberships.shape, graph.connectivity.tolist()
     ((50, 50), (50, 2), [[0.1, 0.01], [0.01, 0.1]])
     """
@@ -207,7 +207,7 @@ def mixed_membership_graph(
         degrees = as_finite("degrees", degrees, (n,))
         if np.any(degrees < 0):
             raise ValueError(f"degrees must not be negative; the smallest is {degrees.min():g}")
-    rng = as_generator(seed)
+    rng = as_generator(rng)
     memberships = rng.dirichlet(np.full(k, alpha_0 / k), n) if alpha_0 > 0 else np.eye(k)[rng.integers(0, k, n)]
     connectivity = np.full((k, k), outside) + (inside - outside) * np.eye(k)
     scaled = memberships if degrees is None else memberships * degrees[:, None]

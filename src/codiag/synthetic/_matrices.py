@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._arrays import is_complex, normal_draws
-from codiag._checks import Seed, as_finite, as_generator, as_number
-from codiag._text import Described
+from codiag._checks import RNGLike, as_finite, as_generator, as_number
+from codiag._text import ReprMixin
 
 MAX_ENTRIES = 2**40
 """Entries of a factor, at most: 8 TB in double precision, more than any memory."""
@@ -17,7 +17,7 @@ MAX_NOISE = 1e290
 """Standard deviation of noise, at most: sums of a few Gaussian multiples of it fit into double precision."""
 
 
-def orthonormal_factor(size: int, rank: int, seed: Seed = None) -> np.ndarray:
+def orthonormal_factor(size: int, rank: int, rng: RNGLike = None) -> np.ndarray:
     """Draw a uniformly distributed matrix with orthonormal columns.
 
     Parameters
@@ -26,7 +26,7 @@ def orthonormal_factor(size: int, rank: int, seed: Seed = None) -> np.ndarray:
         Number of rows, d.
     rank : int
         Number of columns, k, at most d.
-    seed : int, sequence of int or numpy.random.Generator, optional
+    rng : int, sequence of int or numpy.random.Generator, optional
         The same seed gives the same columns.
 
     Returns
@@ -42,16 +42,16 @@ def orthonormal_factor(size: int, rank: int, seed: Seed = None) -> np.ndarray:
     --------
     >>> import numpy as np
     >>> from codiag.synthetic import orthonormal_factor
-    >>> factor = orthonormal_factor(5, 3, seed=0)
+    >>> factor = orthonormal_factor(5, 3, rng=0)
     >>> bool(np.allclose(factor.T @ factor, np.eye(3)))
     True
     """
     check_orthonormal(size, rank)
-    columns, triangle = np.linalg.qr(as_generator(seed).standard_normal((size, rank)))
+    columns, triangle = np.linalg.qr(as_generator(rng).standard_normal((size, rank)))
     return columns * np.sign(np.diag(triangle))
 
 
-def unit_factor(size: int, rank: int, seed: Seed = None) -> np.ndarray:
+def unit_factor(size: int, rank: int, rng: RNGLike = None) -> np.ndarray:
     """Draw columns that are uniform on the unit sphere, badly conditioned if the rank is close to the size.
 
     Parameters
@@ -60,7 +60,7 @@ def unit_factor(size: int, rank: int, seed: Seed = None) -> np.ndarray:
         Number of rows, d.
     rank : int
         Number of columns, k.
-    seed : int, sequence of int or numpy.random.Generator, optional
+    rng : int, sequence of int or numpy.random.Generator, optional
         The same seed gives the same columns.
 
     Returns
@@ -76,15 +76,15 @@ def unit_factor(size: int, rank: int, seed: Seed = None) -> np.ndarray:
     --------
     >>> import numpy as np
     >>> from codiag.synthetic import unit_factor
-    >>> factor = unit_factor(5, 8, seed=0)
+    >>> factor = unit_factor(5, 8, rng=0)
     >>> bool(np.allclose(np.linalg.norm(factor, axis=0), 1))
     True
     """
     _check_sizes(size, rank)
-    return unit_columns(as_generator(seed).standard_normal((size, rank)))
+    return unit_columns(as_generator(rng).standard_normal((size, rank)))
 
 
-def mild_factor(size: int, rank: int, seed: Seed = None, *, spread: float = 0.3) -> np.ndarray:
+def mild_factor(size: int, rank: int, rng: RNGLike = None, *, spread: float = 0.3) -> np.ndarray:
     """Draw unit columns that are not orthogonal but well conditioned.
 
     They are orthonormal columns plus `spread` times columns that are uniform on the unit sphere, scaled to unit norm.
@@ -95,7 +95,7 @@ def mild_factor(size: int, rank: int, seed: Seed = None, *, spread: float = 0.3)
         Number of rows, d.
     rank : int
         Number of columns, k, at most d.
-    seed : int, sequence of int or numpy.random.Generator, optional
+    rng : int, sequence of int or numpy.random.Generator, optional
         The same seed gives the same columns.
     spread : float
         Deviation from orthogonality; with zero the columns are orthonormal.
@@ -114,11 +114,11 @@ def mild_factor(size: int, rank: int, seed: Seed = None, *, spread: float = 0.3)
     --------
     >>> import numpy as np
     >>> from codiag.synthetic import mild_factor
-    >>> bool(np.linalg.cond(mild_factor(20, 20, seed=0)) < 10)
+    >>> bool(np.linalg.cond(mild_factor(20, 20, rng=0)) < 10)
     True
     """
     as_number("spread", spread, zero=True)
-    rng = as_generator(seed)
+    rng = as_generator(rng)
     return unit_columns(orthonormal_factor(size, rank, rng) + spread * unit_factor(size, rank, rng))
 
 
@@ -159,7 +159,7 @@ def _check_sizes(size: int, rank: int) -> None:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Stack(Described):
+class Stack(ReprMixin):
     """Matrices with common factors, and the factors and diagonals from which they were made."""
 
     matrices: np.ndarray  # (n, d, d'): factor @ diag(diagonals[l]) @ right_factor.T plus noise
@@ -174,7 +174,7 @@ def matrix_stack(
     *,
     right_factor: np.ndarray | None = None,
     noise: float = 0.0,
-    seed: Seed = None,
+    rng: RNGLike = None,
 ) -> Stack:
     r"""Draw matrices :math:`U \operatorname{diag}(d_l) U^\top` with Gaussian diagonals, plus Gaussian noise.
 
@@ -193,7 +193,7 @@ def matrix_stack(
         The factor V on the right; by default U.
     noise : float
         Standard deviation of the noise in each entry off the diagonal.
-    seed : int, sequence of int or numpy.random.Generator, optional
+    rng : int, sequence of int or numpy.random.Generator, optional
         The same seed gives the same matrices.
 
     Returns
@@ -211,7 +211,7 @@ def matrix_stack(
     --------
     >>> import numpy as np
     >>> from codiag.synthetic import matrix_stack
-    >>> stack = matrix_stack(np.eye(4), 3, seed=0)
+    >>> stack = matrix_stack(np.eye(4), 3, rng=0)
     >>> stack.matrices.shape, stack.diagonals.shape
     ((3, 4, 4), (3, 4))
     """
@@ -222,7 +222,7 @@ def matrix_stack(
     if right_factor is not None:
         right = as_finite("right_factor", right_factor, (None, factor.shape[1]), allow_complex=True)
     hermitian = right_factor is not None and is_complex(factor) and np.array_equal(right, factor.conj())
-    rng = as_generator(seed)
+    rng = as_generator(rng)
     diagonals = normal_draws(rng, (n_matrices, factor.shape[1]), factor.real if hermitian else factor)
     errors = normal_draws(rng, (n_matrices, factor.shape[0], right.shape[0]), factor)
     if right is factor or hermitian:

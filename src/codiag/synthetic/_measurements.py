@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.signal import lfilter
 
-from codiag._checks import Seed, as_flag, as_generator, as_number
-from codiag._text import Described
+from codiag._checks import RNGLike, as_flag, as_generator, as_number
+from codiag._text import ReprMixin
 from codiag.synthetic._matrices import check_noise, mild_factor
 from codiag.synthetic._tensors import PlantedTensor
 from codiag.tensors import FactoredTensor, check_shape
@@ -40,7 +40,7 @@ def fluorescence(
     noise: float = 0.02,
     scatter: bool = False,
     clip: bool = False,
-    seed: Seed = None,
+    rng: RNGLike = None,
 ) -> Fluorescence:
     r"""Draw emission-excitation matrices of samples that mix a few fluorescent substances.
 
@@ -63,7 +63,7 @@ def fluorescence(
     clip : bool
         Whether negative entries are set to zero, as some instruments do. The noise then has a positive mean in entries
         with little light.
-    seed : int, sequence of int or numpy.random.Generator, optional
+    rng : int, sequence of int or numpy.random.Generator, optional
         The same seed gives the same data.
 
     Returns
@@ -82,8 +82,8 @@ def fluorescence(
     --------
     >>> import codiag
     >>> from codiag.synthetic import fluorescence
-    >>> measured = fluorescence(scatter=True, seed=0)
-    >>> fit = codiag.factorize(measured.tensor, 4, constraints="nonnegative", seed=0)
+    >>> measured = fluorescence(scatter=True, rng=0)
+    >>> fit = codiag.factorize(measured.tensor, 4, constraints="nonnegative", rng=0)
     >>> codiag.factor_error(fit, measured) < 0.1
     True
     """
@@ -94,7 +94,7 @@ def fluorescence(
     check_noise(noise)
     as_flag("scatter", scatter)
     as_flag("clip", clip)
-    rng = as_generator(seed)
+    rng = as_generator(rng)
     emission, excitation = np.linspace(*EMISSION, sizes[1]), np.linspace(*EXCITATION, sizes[2])
     factors = (rng.uniform(size=(sizes[0], rank)), *_spectra(emission, excitation, rank, rng))
     norms = [np.linalg.norm(factor, axis=0) for factor in factors]
@@ -134,7 +134,7 @@ def _scattered(emission: np.ndarray, excitation: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MixedSignals(Described):
+class MixedSignals(ReprMixin):
     """Channels, and the sources and the mixing from which they were made."""
 
     channels: np.ndarray  # (n_samples, n_channels): sources @ mixing.T plus noise
@@ -149,7 +149,7 @@ def mixed_signals(
     *,
     n_channels: int | None = None,
     noise: float = 0.0,
-    seed: Seed = None,
+    rng: RNGLike = None,
 ) -> MixedSignals:
     r"""Draw sources of given kinds and mix them to channels, :math:`x_t = A s_t + \epsilon\, w_t`.
 
@@ -168,7 +168,7 @@ def mixed_signals(
         Number of channels; by default the number of sources.
     noise : float
         Standard deviation of white noise in the channels, relative to the root mean square of the channels.
-    seed : int, sequence of int or numpy.random.Generator, optional
+    rng : int, sequence of int or numpy.random.Generator, optional
         The same seed gives the same data.
 
     Returns
@@ -187,7 +187,7 @@ def mixed_signals(
     --------
     >>> import numpy as np
     >>> from codiag.synthetic import mixed_signals
-    >>> mixed = mixed_signals(1000, ["uniform", "laplace"], seed=0)
+    >>> mixed = mixed_signals(1000, ["uniform", "laplace"], rng=0)
     >>> bool(np.allclose(mixed.channels, mixed.sources @ mixed.mixing.T))
     True
     """
@@ -200,7 +200,7 @@ def mixed_signals(
     as_number("n_channels", n_rows, integer=True)
     if n_rows < len(names):
         raise ValueError(f"n_channels must be at least {len(names)}, the number of sources; got {n_rows}")
-    rng = as_generator(seed)
+    rng = as_generator(rng)
     sources = np.stack([KINDS[name](rng, n_samples) for name in names], axis=1)
     sources = sources - sources.mean(axis=0)
     deviations = sources.std(axis=0)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._checks import Seed, as_flag, as_generator
-from codiag._text import Described
+from codiag._checks import RNGLike, as_flag, as_generator
+from codiag._text import ReprMixin
 from codiag.synthetic._matrices import check_noise, unit_factor
 from codiag.tensors import FactoredTensor, check_shape, check_symmetric_shape, symmetrize
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PlantedTensor(Described):
+class PlantedTensor(ReprMixin):
     """A noisy tensor, and the components from which it was made."""
 
     tensor: np.ndarray  # (d_1, ..., d_m)
@@ -23,7 +23,7 @@ class PlantedTensor(Described):
 
 
 def noisy_tensor(
-    shape: Sequence[int], rank: int, *, symmetric: bool = False, noise: float = 0.0, seed: Seed = None
+    shape: Sequence[int], rank: int, *, symmetric: bool = False, noise: float = 0.0, rng: RNGLike = None
 ) -> PlantedTensor:
     r"""Draw a tensor with factors uniform on the unit sphere and weights N(0, 1), plus Gaussian noise.
 
@@ -39,7 +39,7 @@ def noisy_tensor(
         Whether all modes have the same factor; they must then have the same size.
     noise : float
         Norm of the noise relative to that of the tensor, :math:`\epsilon`.
-    seed : int, sequence of int or numpy.random.Generator, optional
+    rng : int, sequence of int or numpy.random.Generator, optional
         The same seed gives the same tensor.
 
     Returns
@@ -55,7 +55,7 @@ def noisy_tensor(
     Examples
     --------
     >>> from codiag.synthetic import noisy_tensor
-    >>> planted = noisy_tensor((4, 5, 6), 2, noise=0.1, seed=0)
+    >>> planted = noisy_tensor((4, 5, 6), 2, noise=0.1, rng=0)
     >>> planted.tensor.shape, [factor.shape for factor in planted.factors]
     ((4, 5, 6), [(4, 2), (5, 2), (6, 2)])
     """
@@ -64,7 +64,7 @@ def noisy_tensor(
     check_noise(noise)
     if symmetric:
         check_symmetric_shape(sizes)
-    rng = as_generator(seed)
+    rng = as_generator(rng)
     factors = tuple(unit_factor(size, rank, rng) for size in (sizes[:1] if symmetric else sizes))
     factors = factors * len(sizes) if symmetric else factors
     weights = rng.standard_normal(rank)

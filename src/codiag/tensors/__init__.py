@@ -28,6 +28,7 @@ Examples
 """
 
 from codiag._checks import public_names
+from codiag.tensors._absent import AbsentTensor
 from codiag.tensors._base import CANCELLATION_LIMIT, Tensor, check_shape, check_symmetric_shape
 from codiag.tensors._combine import ScaledTensor, SumTensor
 from codiag.tensors._convert import array_of, as_tensor, components_of, n_axes, symmetric_part, tensor_of_array

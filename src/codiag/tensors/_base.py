@@ -16,14 +16,14 @@ from codiag._arrays import (
     all_equal,
     blocks,
     conjugate,
-    double,
     fits_block,
     identity,
-    moved,
-    pick,
     real_part,
     squares,
+    take,
+    to_double,
     to_host,
+    to_namespace,
     widest,
 )
 from codiag._checks import as_flag
@@ -32,10 +32,13 @@ from codiag.tensors._sums import Core, Products, SquaredDistance, Sum
 
 if TYPE_CHECKING:
     from codiag.tensors._dense import DenseTensor
-    from codiag.tensors.entries import Cells, Entries
+    from codiag.tensors.entries import Entries
 
 REAL = int | float | np.integer | np.floating
 """Numbers that may multiply a tensor."""
+
+MOST_WEIGHT = 1e100
+"""Weights of entries between this and its inverse are used as they are given; others relative to the largest."""
 
 CANCELLATION_LIMIT = 1e-8
 """Squared distance, relative to the squared norm, below which norms and inner products do not give it: their rounding
@@ -65,6 +68,8 @@ class Tensor(ABC):
         Whether entries that are not stored are missing; otherwise they are zero.
     is_validated : bool
         Whether all entries are known to be finite. Large data is checked in the first pass over it, not before.
+    is_absent : bool
+        Whether entries were left out of a result, so that only the shape is known.
 
     See Also
     --------
@@ -81,7 +86,7 @@ class Tensor(ABC):
 
     >>> import numpy as np
     >>> from codiag.tensors import Tensor
-    >>> class Powers(Tensor):
+    >>> class SymmetricBasis(Tensor):
     ...     def __init__(self, matrix, count, order=(0, 1, 2)):
     ...         self.matrix, self.count, self.axes = matrix, count, tuple(order)
     ...         shape = (*matrix.shape, count)
@@ -92,8 +97,8 @@ class Tensor(ABC):
     ...         return np.einsum("abc,nc->nab", np.stack(powers, axis=2).transpose(self.axes), directions[0])
     ...
     ...     def permute(self, axes):
-    ...         return Powers(self.matrix, self.count, [self.axes[mode] for mode in axes])
-    >>> tensor = Powers(np.diag([1.0, 2.0]), 3)
+    ...         return SymmetricBasis(self.matrix, self.count, [self.axes[mode] for mode in axes])
+    >>> tensor = SymmetricBasis(np.diag([1.0, 2.0]), 3)
     >>> tensor.project(np.ones((1, 3))).tolist()
     [[[3.0, 0.0], [0.0, 7.0]]]
     >>> tensor.squared_norm()
@@ -105,6 +110,7 @@ class Tensor(ABC):
     holds_entries: bool = False
     is_partial: bool = False
     is_validated: bool = True
+    is_absent: bool = False
     _sketch: Sketch | None = None
 
     @abstractmethod
@@ -299,7 +305,7 @@ class Tensor(ABC):
         grid = np.indices(sizes[2:]).reshape(self.order - 2, -1)
         stacks = []
         for part in blocks(grid.shape[1], source.shape[0] * source.shape[1]):
-            columns = [pick(xp.matrix_transpose(basis), grid[m, part], axis=0) for m, basis in enumerate(full[2:])]
+            columns = [take(xp.matrix_transpose(basis), grid[m, part], axis=0) for m, basis in enumerate(full[2:])]
             stack = source.project(*columns)
             stack = stack if ordered[1] is None else stack @ full[1]
             stacks.append(stack if ordered[0] is None else xp.matrix_transpose(full[0]) @ stack)
@@ -420,7 +426,7 @@ class Tensor(ABC):
         120.0
         """
         factors = [conjugate(factor) for factor in factors]
-        terms = double(self.mttkrp(factors, 0)) * double(factors[0]) * double(conjugate(weights))
+        terms = to_double(self.mttkrp(factors, 0)) * to_double(factors[0]) * to_double(conjugate(weights))
         return float(array_namespace(terms).sum(real_part(terms)))
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
@@ -460,11 +466,11 @@ class Tensor(ABC):
         model = FactoredTensor(weights, factors, symmetric=False)
         if not fits_block(math.prod(self.shape)):
             return max(self.squared_norm() - 2 * self.inner(weights, factors) + model.squared_norm(), 0.0)
-        model = model.changed(lambda factor, _: double(factor), double(weights))
+        model = model.changed(lambda factor, _: to_double(factor), to_double(weights))
         total = 0.0
         for directions in self._unit_directions():
-            entries = double(self.project(*directions))
-            total += squares(entries - model.project(*(double(direction) for direction in directions)))
+            entries = to_double(self.project(*directions))
+            total += squares(entries - model.project(*(to_double(direction) for direction in directions)))
         return total
 
     def _unit_directions(self) -> Iterator[list[Array]]:
@@ -472,7 +478,7 @@ class Tensor(ABC):
         units = [identity(size, self.reference) for size in self.shape[2:]]
         grid = np.indices(self.shape[2:]).reshape(self.order - 2, -1)
         for part in blocks(grid.shape[1], self.shape[0] * self.shape[1]):
-            yield [pick(unit, grid[m, part], axis=0) for m, unit in enumerate(units)]
+            yield [take(unit, grid[m, part], axis=0) for m, unit in enumerate(units)]
 
     def without_empty_rows(self, at_least: int = 1) -> tuple[Tensor, list[np.ndarray]]:
         """Return the tensor without indices that have no entries; by default, all indices are kept.
@@ -500,12 +506,12 @@ class Tensor(ABC):
         """
         return self, []
 
-    def weights_like(self, observed: Any) -> Array | None:
+    def weights_like(self, weights: Any) -> Array | None:
         """Check weights of the entries, and convert them to the library and the precision of the tensor.
 
         Parameters
         ----------
-        observed : array of the shape of the tensor
+        weights : array of the shape of the tensor
             Boolean, or non-negative weights; zero if an entry was not observed.
 
         Returns
@@ -520,7 +526,7 @@ class Tensor(ABC):
         >>> as_tensor(np.ones((3, 4, 5))).weights_like(np.ones((3, 4, 5), dtype=bool)) is None
         True
         """
-        return checked_weights(observed, self)
+        return checked_weights(weights, self)
 
     def observed_entries(self, weights: Array | None) -> Entries | None:
         """Return the observed entries, for least squares.
@@ -546,7 +552,7 @@ class Tensor(ABC):
 
         return None if weights is None else entries_of_array(self.to_dense(), weights)
 
-    def cells(self, weights: Array | None) -> Cells:
+    def listed_entries(self, weights: Array | None) -> Entries:
         """Return the observed entries one by one, for losses other than least squares.
 
         Parameters
@@ -556,19 +562,19 @@ class Tensor(ABC):
 
         Returns
         -------
-        Cells
+        Entries
             The entries, zeros that are not stored left out.
 
         Examples
         --------
         >>> import numpy as np
         >>> from codiag.tensors import as_tensor
-        >>> as_tensor(np.ones((3, 4, 5))).cells(None).size
+        >>> as_tensor(np.ones((3, 4, 5))).listed_entries(None).size
         60
         """
-        from codiag.tensors.entries import DenseCells
+        from codiag.tensors.entries import DenseEntries
 
-        return DenseCells(self.to_dense(), weights, symmetric=self.symmetric)
+        return DenseEntries(self.to_dense(), weights, symmetric=self.symmetric)
 
     def filled(self, weights: Array | None) -> Tensor:
         """Replace missing entries by the weighted mean of the observed ones.
@@ -648,7 +654,7 @@ class Tensor(ABC):
         >>> FactoredTensor(np.ones(1), [np.ones((2, 1))] * 3).as_double()
         DenseTensor(symmetric 2 x 2 x 2)
         """
-        return self._compressed(double(self.to_dense()), [None] * self.order)
+        return self._compressed(to_double(self.to_dense()), [None] * self.order)
 
     def host_array(self) -> np.ndarray | None:
         """Return the entries if they are stored as a NumPy array in double precision.
@@ -901,20 +907,25 @@ def check_symmetric_shape(shape: Sequence[int], name: str = "") -> None:
         )
 
 
-def checked_weights(observed: Any, tensor: Tensor) -> Array | None:
+def checked_weights(weights: Any, tensor: Tensor) -> Array | None:
     """Return weights of the entries of a tensor in its library and precision; None if all are one."""
-    given = observed if hasattr(observed, "dtype") else np.asarray(observed)
+    given = weights if hasattr(weights, "dtype") else np.asarray(weights)
     if not _is_beside(given, tensor.reference):
         given = to_host(given)
     xp = array_namespace(given)
     if not xp.isdtype(given.dtype, ("bool", "integral", "real floating")):
-        raise TypeError(f"observed must be boolean, or hold weights; got an array of {given.dtype}")
+        raise TypeError(f"mask and weights must be boolean or real numbers; got an array of {given.dtype}")
     if tuple(given.shape) != tensor.shape:
-        raise ValueError(f"observed must have the shape of the tensor, {tensor.shape}; got {tuple(given.shape)}")
+        raise ValueError(
+            f"mask and weights must have the shape of the tensor, {tensor.shape}; got {tuple(given.shape)}"
+        )
     weights = xp.astype(given, widest(given))
     if not bool(xp.all(xp.isfinite(weights))) or bool(xp.any(weights < 0)):
-        raise ValueError("observed must be finite and not negative: True or a weight for observed entries, else zero")
-    return None if bool(xp.all(weights == 1)) else moved(weights, real_part(tensor.reference))
+        raise ValueError("mask and weights must be finite and not negative; zero leaves an entry out")
+    largest = float(xp.max(weights)) if math.prod(weights.shape) > 0 else 1.0
+    if largest > 0 and not 1 / MOST_WEIGHT < largest < MOST_WEIGHT:
+        weights = weights / largest  # their squares are numbers
+    return None if bool(xp.all(weights == 1)) else to_namespace(weights, real_part(tensor.reference))
 
 
 def _is_beside(array: Any, reference: Array) -> bool:

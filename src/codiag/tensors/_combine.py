@@ -9,7 +9,7 @@ from typing import Any
 
 from array_api_compat import device
 
-from codiag._arrays import Array, array_namespace, double, moved, widest
+from codiag._arrays import Array, array_namespace, to_double, to_namespace, widest
 from codiag.tensors._base import REAL, Tensor, as_scale, declared_symmetry
 from codiag.tensors._convert import as_tensor
 from codiag.tensors._factored import FactoredTensor
@@ -192,7 +192,7 @@ class ScaledTensor(Tensor):
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         if self.scale == 0:
             return FactoredTensor(weights, factors, symmetric=False).squared_norm()
-        return scaled_square(self.tensor.squared_distance(double(weights) / self.scale, factors), self.scale)
+        return scaled_square(self.tensor.squared_distance(to_double(weights) / self.scale, factors), self.scale)
 
     def to_dense(self) -> Array:
         return self.scale * self.tensor.to_dense()
@@ -204,7 +204,7 @@ def _beside(term: Tensor, reference: Array) -> Tensor:
     if not isinstance(term, FactoredTensor) or array_namespace(term.reference) is xp:
         return term
     exact = xp.zeros(0, dtype=widest(reference), device=device(reference))
-    return term.changed(lambda factor, _: moved(factor, exact), moved(term.weights, exact))
+    return term.changed(lambda factor, _: to_namespace(factor, exact), to_namespace(term.weights, exact))
 
 
 def _total(parts: Iterable[Array]) -> Array:

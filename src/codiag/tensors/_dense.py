@@ -15,35 +15,35 @@ from array_api_compat import device, is_numpy_array, is_torch_array
 from codiag._arrays import (
     Array,
     array_namespace,
+    asarray_like,
     blocks,
     conjugate,
-    double,
     few_threads,
     in_threads,
     is_complex,
-    like,
-    moved,
     n_threads,
     on_host,
-    precise,
     real_part,
+    to_double,
+    to_double_if_cheap,
     to_host,
+    to_namespace,
     widest,
 )
 from codiag._checks import as_number_array
 from codiag.tensors._base import StoredTensor, check_shape, check_symmetric_shape, declared_symmetry
 from codiag.tensors._sketch import check_range, entry_count, is_large
-from codiag.tensors._sums import Shares, Slab, Sum, added, khatri_rao, logged
+from codiag.tensors._sums import Chunk, Contributions, Sum, added, khatri_rao, logged
 
 MOST_READERS = 4
-"""Slabs in memory at the same time. With more threads than that, linear algebra divides the products of one slab."""
+"""Slabs in memory at the same time. With more threads than that, linear algebra divides the products of one chunk."""
 
 
 class DenseTensor(StoredTensor):
     """A tensor stored as an array of any library, or mapped from an ``.npy`` file; never copied, never changed.
 
-    Sums are computed slab by slab in the order of storage, so that a mapped file is read sequentially, with memory for
-    one slab only.
+    Sums are computed chunk by chunk in the order of storage: a mapped file is read sequentially, with memory for one
+    chunk only.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class DenseTensor(StoredTensor):
         return self.as_double()
 
     def as_double(self) -> DenseTensor:
-        exact = double(self.to_dense())
+        exact = to_double(self.to_dense())
         return self if exact is self._entries else DenseTensor.of(exact, symmetric=self.symmetric)
 
     def host_array(self) -> np.ndarray | None:
@@ -158,7 +158,7 @@ class DenseTensor(StoredTensor):
             indices[list(shared)] = np.sort(indices[list(shared)], axis=0)
             signs = signs[tuple(indices)]
         entries = self.to_dense()
-        return DenseTensor.of(entries * like(signs, entries), symmetric=False)
+        return DenseTensor.of(entries * asarray_like(signs, entries), symmetric=False)
 
     def read(self, *sums: Sum) -> list[Any]:
         """Compute several sums, in one pass over the slabs, each by a thread of its own on the host."""
@@ -174,12 +174,12 @@ class DenseTensor(StoredTensor):
         if threads > 1:
             entries, parts = self._parts(order, width, threads)
 
-        def contributions(rows: slice) -> list[Shares]:
-            slab = Slab(self._cast(entries[rows, ...]), order, rows, self.shape, joined, columns)
+        def contributions(rows: slice) -> list[Contributions]:
+            chunk = Chunk(self._cast(entries[rows, ...]), order, rows, self.shape, joined, columns)
             with np.errstate(all="ignore"):  # entries that are not finite make the squared norm infinite or NaN
-                return [request.over(slab) for request in sums]
+                return [request.over(chunk) for request in sums]
 
-        shares: list[Shares] = [{} for _ in sums]
+        shares: list[Contributions] = [{} for _ in sums]
         with few_threads(0) if threads > 1 else nullcontext(), np.errstate(all="ignore"):
             for found in logged(in_threads(contributions, parts, threads), len(parts), self.shape, sums):
                 shares = [added(share, part) for share, part in zip(shares, found, strict=True)]
@@ -189,14 +189,17 @@ class DenseTensor(StoredTensor):
         return self.sketch().squared_norm
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
-        exact = precise(self.reference)
+        exact = to_double_if_cheap(self.reference)
         xp = array_namespace(exact)
-        weights, ordered = moved(weights, exact), [moved(factors[mode], exact) for mode in self._memory_order]
+        weights, ordered = (
+            to_namespace(weights, exact),
+            [to_namespace(factors[mode], exact) for mode in self._memory_order],
+        )
         total = 0.0
         for rows, block in self._slabs(self._memory_order, width=weights.shape[0]):
             columns = khatri_rao([ordered[0][rows, :] * weights, *ordered[1:-1]])
             model = columns @ xp.matrix_transpose(ordered[-1])
-            total += float(xp.sum(real_part(conjugate(xp.reshape(precise(block), model.shape)) * model)))
+            total += float(xp.sum(real_part(conjugate(xp.reshape(to_double_if_cheap(block), model.shape)) * model)))
         return total
 
     def to_dense(self) -> Array:
@@ -212,7 +215,7 @@ class DenseTensor(StoredTensor):
             yield rows, self._cast(entries[rows, ...])
 
     def _parts(self, order: Sequence[int], width: int, threads: int = 1) -> tuple[Array, list[slice]]:
-        """Return the entries with the modes in the given order, and the rows of each slab of them.
+        """Return the entries with the modes in the given order, and the rows of each chunk of them.
 
         So many slabs are in memory together, as one for each thread.
         """

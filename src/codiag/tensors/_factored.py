@@ -13,12 +13,12 @@ from codiag._arrays import (
     all_equal,
     array_namespace,
     conjugate,
-    double,
     fits_block,
     is_complex,
-    pick,
     real_part,
     squares,
+    take,
+    to_double,
 )
 from codiag._checks import as_number_array
 from codiag.tensors._base import Tensor, as_scale, check_shape, symmetry_of
@@ -149,7 +149,7 @@ class FactoredTensor(Tensor):
         >>> tensor.columns([2, 0]).weights.tolist()
         [1.0, 3.0]
         """
-        return self.changed(lambda factor, _: pick(factor, chosen, axis=1), pick(self.weights, chosen, axis=0))
+        return self.changed(lambda factor, _: take(factor, chosen, axis=1), take(self.weights, chosen, axis=0))
 
     def joined(self, other: FactoredTensor) -> FactoredTensor:
         """Return these components followed by those of another tensor: the sum of both.
@@ -210,10 +210,10 @@ class FactoredTensor(Tensor):
         >>> float(tensor.minus(tensor.weights, tensor.factors).squared_norm())
         0.0
         """
-        xp = array_namespace(double(self.weights))
+        xp = array_namespace(to_double(self.weights))
         return self._with_components(
-            xp.concat([double(self.weights), -double(weights)]),
-            lambda mode: xp.concat([double(self.factors[mode]), double(factors[mode])], axis=1),
+            xp.concat([to_double(self.weights), -to_double(weights)]),
+            lambda mode: xp.concat([to_double(self.factors[mode]), to_double(factors[mode])], axis=1),
             symmetric=self.symmetric and all_equal(factors),
         )
 
@@ -259,7 +259,7 @@ class FactoredTensor(Tensor):
             return total
         if not fits_block(math.prod(min(size, self.rank) for size in self.shape)):
             return max(total, 0.0)
-        core = self.changed(lambda factor, _: _in_own_range(double(factor)), double(self.weights))
+        core = self.changed(lambda factor, _: _in_own_range(to_double(factor)), to_double(self.weights))
         return squares(core.to_dense())
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
@@ -270,10 +270,10 @@ class FactoredTensor(Tensor):
 
     def _products(self, weights: Array, factors: Sequence[Array]) -> tuple[float, float]:
         """Return the sum of the inner products of these components with others, and the sum of their magnitudes."""
-        products = conjugate(double(self.weights))[:, None] * double(weights)[None, :]
+        products = conjugate(to_double(self.weights))[:, None] * to_double(weights)[None, :]
         xp = array_namespace(products)
         for factor, other in zip(self.factors, factors, strict=True):
-            products = products * (adjoint(double(factor)) @ double(other))
+            products = products * (adjoint(to_double(factor)) @ to_double(other))
         return float(xp.sum(real_part(products))), float(xp.sum(xp.abs(products)))
 
     def to_dense(self) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj
 from scipy import sparse
 
-from codiag._arrays import Array, all_equal, blocks, double, identity, moved, squares
+from codiag._arrays import Array, all_equal, blocks, identity, squares, to_double, to_namespace
 from codiag._checks import as_number, as_real_array
 from codiag.tensors._base import CANCELLATION_LIMIT, Tensor, check_shape, symmetry_of
 from codiag.tensors._dense import DenseTensor
@@ -104,9 +104,9 @@ class CrossMomentTensor(Tensor):
         return self._squared_norm
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
-        exact, total = [double(factor) for factor in factors], 0.0
+        exact, total = [to_double(factor) for factor in factors], 0.0
         for part in blocks(self.weights.shape[0], weights.shape[0] * self.order):
-            terms = double(self.weights[part])[:, None] * double(weights)[None, :]
+            terms = to_double(self.weights[part])[:, None] * to_double(weights)[None, :]
             for view, factor in zip(self.views, exact, strict=True):
                 terms = terms * (_rows(view, part) @ factor)
             total += float(array_namespace(terms).sum(terms))
@@ -125,7 +125,7 @@ class CrossMomentTensor(Tensor):
         return total
 
     def to_dense(self) -> Array:
-        return moved(self._summed(), self.reference)
+        return to_namespace(self._summed(), self.reference)
 
     def _summed(self) -> Array:
         """Return all entries, in double precision."""
@@ -141,7 +141,7 @@ class CrossMomentTensor(Tensor):
         if self._entries is not None:
             return self._entries.squared_norm()
         n, total = self.weights.shape[0], 0.0
-        weights = double(self.weights)
+        weights = to_double(self.weights)
         for part in blocks(n, n):
             products = weights[part][:, None] * weights[None, :]
             for view in self.views:
@@ -172,7 +172,7 @@ class CrossMomentTensor(Tensor):
 
     def _unfolded(self, part: slice) -> Array:
         """Return the contribution of some samples, unfolded to (d_0, d_1 d_2 ...), in double precision."""
-        rows = double(self.weights[part])[:, None]
+        rows = to_double(self.weights[part])[:, None]
         xp = array_namespace(rows)
         for view in self.views[1:]:
             columns = _rows(view, part)
@@ -290,7 +290,9 @@ class SymmetricOuterTensor(Tensor):
 
     def squared_norm(self) -> float:
         r"""Return :math:`3 \|M\|^2 \|v\|^2 + 6 \|M v\|^2`."""
-        image = self.matrix @ self.vector if _is_operator(self.matrix) else double(self.matrix) @ double(self.vector)
+        image = (
+            self.matrix @ self.vector if _is_operator(self.matrix) else to_double(self.matrix) @ to_double(self.vector)
+        )
         return 3 * self._squared_norm_of_matrix() * squares(self.vector) + 6 * squares(image)
 
     def _squared_norm_of_matrix(self) -> float:
@@ -320,7 +322,7 @@ def _as_view(view: Any) -> Any:
 
 def _rows(view: Any, part: slice) -> Any:
     """Return some rows of a view, in double precision."""
-    return view[part, :] if sparse.issparse(view) else double(view[part, :])
+    return view[part, :] if sparse.issparse(view) else to_double(view[part, :])
 
 
 def weighted_product(left: Any, scale: Array, right: Any) -> Array:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, like
+from codiag._arrays import Array, array_namespace, asarray_like
 from codiag._checks import not_finite
 from codiag.tensors._sums import Products, SquaredNorm, scaled_square
 
@@ -55,7 +55,7 @@ class Sketch:
 def make_sketch(tensor: Tensor, width: int) -> Sketch:
     """Return the sketch of a tensor, from one pass over its entries."""
     rng = np.random.default_rng(0)  # a fixed seed, so that the sketch depends on the data alone and can be stored
-    directions = tuple(like(rng.standard_normal((size, width)), tensor.reference) for size in tensor.shape)
+    directions = tuple(asarray_like(rng.standard_normal((size, width)), tensor.reference) for size in tensor.shape)
     modes = [0] if tensor.symmetric else list(range(tensor.order))
     products = [Products(directions, [0] if tensor.symmetric else None)] if width > 0 else []
     squared_norm, *results = tensor.read(SquaredNorm(), *products)

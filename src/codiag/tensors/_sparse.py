@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from codiag._arrays import Array, blocks, double, fits_block, squares, to_host
+from codiag._arrays import Array, blocks, fits_block, squares, to_double, to_host
 from codiag._checks import as_number
 from codiag.tensors._base import CANCELLATION_LIMIT, StoredTensor, Tensor, as_scale, check_shape, declared_symmetry
 from codiag.tensors._factored import FactoredTensor
@@ -23,12 +23,12 @@ from codiag.tensors._sparse_products import (
     in_memory_order,
     totals_over,
 )
-from codiag.tensors._sparse_ranges import hollow_eigenpairs, shows_ranges, thinned
+from codiag.tensors._sparse_ranges import shows_ranges, thinned, zero_diagonal_eigenpairs
 from codiag.tensors._sums import Core, Products, SquaredDistance, Sum, logged
 
 if TYPE_CHECKING:
     from codiag.tensors._dense import DenseTensor
-    from codiag.tensors.entries import Cells, Entries
+    from codiag.tensors.entries import Entries
 
 
 class SparseTensor(StoredTensor):
@@ -118,14 +118,14 @@ class SparseTensor(StoredTensor):
         is_observed = listed > 0
         return ListedEntries(self.coords[:, is_observed], self.values[is_observed], listed[is_observed], self.shape)
 
-    def cells(self, weights: Array | None) -> Cells:
-        from codiag.tensors.entries import ListedCells
+    def listed_entries(self, weights: Array | None) -> Entries:
+        from codiag.tensors.entries import ListedEntries
 
-        if weights is None:
-            return ListedCells(self.coords, self.values, None, self.shape, has_zeros=not self.is_partial)
-        if not self.is_partial:
-            return super().cells(weights)
-        return ListedCells(self.coords, self.values, to_host(weights)[tuple(self.coords)], self.shape, has_zeros=False)
+        if self.is_partial:
+            return cast("Entries", self.observed_entries(weights))
+        if weights is not None:
+            return super().listed_entries(weights)
+        return ListedEntries(self.coords, to_double(self.values), None, self.shape, has_zeros=True)
 
     def filled(self, weights: Array | None) -> Tensor:
         """Return an unbiased estimate of the tensor if absent entries are missing; otherwise as `Tensor.filled`.
@@ -166,7 +166,7 @@ class SparseTensor(StoredTensor):
         vectors : array of shape (d_m, count)
             Orthonormal columns.
         """
-        return hollow_eigenpairs(self, mode, min(count, self.shape[mode]))
+        return zero_diagonal_eigenpairs(self, mode, min(count, self.shape[mode]))
 
     def with_random_signs(self, rng: np.random.Generator, shared: Sequence[int] = ()) -> SparseTensor:
         signs = rng.choice([-1.0, 1.0], self.values.size)
@@ -349,10 +349,10 @@ class SparseTensor(StoredTensor):
 
     def _squared_distance_everywhere(self, weights: Array, factors: Sequence[Array]) -> float:
         """Return the squared distance, with all entries formed, zeros too, in blocks of slices along the first mode."""
-        exact, total = [double(factor) for factor in factors], 0.0
+        exact, total = [to_double(factor) for factor in factors], 0.0
         order = np.argsort(self.coords[0], kind="stable")
         for part in blocks(self.shape[0], math.prod(self.shape[1:])):
-            gap = FactoredTensor(double(weights), [exact[0][part], *exact[1:]], symmetric=False).to_dense()
+            gap = FactoredTensor(to_double(weights), [exact[0][part], *exact[1:]], symmetric=False).to_dense()
             here = order[slice(*np.searchsorted(self.coords[0, order], [part.start, part.stop]))]
             gap[(self.coords[0, here] - part.start, *self.coords[1:, here])] -= self.values[here]
             total += squares(gap)
@@ -361,10 +361,10 @@ class SparseTensor(StoredTensor):
     def _values_and_model(self, weights: Array, factors: Sequence[Array]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the listed values and those of components, in blocks of entries and in double precision."""
         for part in blocks(self.values.size, weights.shape[0]):
-            model = double(weights)
+            model = to_double(weights)
             for factor, indices in zip(factors, self.coords[:, part], strict=True):
-                model = model * double(factor[indices])
-            yield double(self.values[part]), np.sum(model, axis=1)
+                model = model * to_double(factor[indices])
+            yield to_double(self.values[part]), np.sum(model, axis=1)
 
     def to_dense(self) -> Array:
         dense = np.zeros(self.shape, dtype=self.values.dtype)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from codiag._arrays import Array, double, in_threads, n_threads, to_host
+from codiag._arrays import Array, in_threads, n_threads, to_double, to_host
 from codiag._checks import as_real_array
 
 BLOCK = 2**19
@@ -228,7 +228,7 @@ class FiberInner(FiberSum):
     """The inner product with components, in double precision."""
 
     def __init__(self, weights: np.ndarray, factors: Sequence[np.ndarray]) -> None:
-        self.weights, self.factors = double(weights), [double(factor) for factor in factors]
+        self.weights, self.factors = to_double(weights), [to_double(factor) for factor in factors]
         self.last = factors[-1]
         self.width = self.weights.shape[0]
 

@@ -25,7 +25,7 @@ MOST_DENSE_ROWS = 500
 """Largest number of rows of a Gram matrix that is decomposed as a dense array; for more, Lanczos is faster."""
 
 
-def hollow_eigenpairs(tensor: SparseTensor, mode: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+def zero_diagonal_eigenpairs(tensor: SparseTensor, mode: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the leading eigenpairs of an unfolding times its transpose, with the diagonal set to zero."""
     columns, width = _column_indices(tensor, mode)
     unfolding = sparse.csr_array(

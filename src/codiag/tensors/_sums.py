@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._arrays import Array, double, inner_product_of, moved, on_host, precise
+from codiag._arrays import Array, inner_product_of, on_host, to_double, to_double_if_cheap, to_namespace
 from codiag._progress import tell
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ reads = logging.getLogger("codiag.reads")
 Ranges: TypeAlias = Sequence[slice]
 """The position of a block in a tensor: a slice with start and stop for every mode."""
 
-Shares: TypeAlias = dict[tuple[int, ...], Any]
+Contributions: TypeAlias = dict[tuple[int, ...], Any]
 """The contribution of a block to a sum. Contributions of blocks are added key by key: see `added`."""
 
 Part = TypeVar("Part")
@@ -60,7 +60,7 @@ class Sum(ABC):
         """Return the request for the block at these ranges, which is a tensor itself."""
 
     @abstractmethod
-    def shares(self, result: Any, ranges: Ranges) -> Shares:
+    def shares(self, result: Any, ranges: Ranges) -> Contributions:
         """Return the contribution of the block at these ranges, from the result of the request `within` them."""
 
     @abstractmethod
@@ -68,7 +68,7 @@ class Sum(ABC):
         """Return the sum over a tensor, from the added contributions of all of its blocks."""
 
     @abstractmethod
-    def over(self, slab: Slab) -> Shares:
+    def over(self, chunk: Chunk) -> Contributions:
         """Return the contribution of a part of a dense tensor."""
 
     def before_scaling(self, scale: float) -> Sum:
@@ -89,7 +89,7 @@ class Sum(ABC):
         return 0
 
 
-def added(first: Mapping[tuple[int, ...], Any], second: Mapping[tuple[int, ...], Any]) -> Shares:
+def added(first: Mapping[tuple[int, ...], Any], second: Mapping[tuple[int, ...], Any]) -> Contributions:
     """Return the sum of two contributions, key by key; associative."""
     total = dict(first)
     for key, share in second.items():
@@ -116,7 +116,7 @@ def logged(parts: Iterable[Part], n_parts: int, shape: Sequence[int], sums: Sequ
 class SquareSum(Sum):
     """A sum of squares over all entries: a float."""
 
-    def shares(self, result: float, ranges: Ranges) -> Shares:
+    def shares(self, result: float, ranges: Ranges) -> Contributions:
         return {(): result}
 
     def total(self, shares: Mapping[tuple[int, ...], Any], tensor: Tensor) -> float:
@@ -136,8 +136,8 @@ class SquaredNorm(SquareSum):
     def within(self, ranges: Ranges) -> SquaredNorm:
         return self
 
-    def over(self, slab: Slab) -> Shares:
-        return {(): _squares(slab.rows_of_last)}
+    def over(self, chunk: Chunk) -> Contributions:
+        return {(): _squares(chunk.rows_of_last)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,17 +155,17 @@ class SquaredDistance(SquareSum):
     def within(self, ranges: Ranges) -> SquaredDistance:
         return SquaredDistance(self.weights, _rows(self.factors, ranges), self.is_far)
 
-    def over(self, slab: Slab) -> Shares:
-        entries = slab.rows_of_last if self.is_far else precise(slab.rows_of_last)
+    def over(self, chunk: Chunk) -> Contributions:
+        entries = chunk.rows_of_last if self.is_far else to_double_if_cheap(chunk.rows_of_last)
         xp = array_namespace(entries)
-        first, *others, last = (moved(self.factors[mode], entries) for mode in slab.order)
-        columns = khatri_rao([first[slab.rows, :] * moved(self.weights, entries), *others])
+        first, *others, last = (to_namespace(self.factors[mode], entries) for mode in chunk.order)
+        columns = khatri_rao([first[chunk.rows, :] * to_namespace(self.weights, entries), *others])
         gap = columns @ xp.matrix_transpose(last)
         gap -= entries  # in place if the library can: another array of this size would cost as much as the product
         return {(): _squares(gap)}
 
     def before_scaling(self, scale: float) -> SquaredDistance:
-        return SquaredDistance(double(self.weights) * (1 / scale), self.factors, self.is_far)
+        return SquaredDistance(to_double(self.weights) * (1 / scale), self.factors, self.is_far)
 
     @property
     def width(self) -> int:
@@ -187,24 +187,24 @@ class Products(Sum):
     def within(self, ranges: Ranges) -> Products:
         return Products(_rows(self.factors, ranges), self.modes)
 
-    def shares(self, result: Sequence[Array], ranges: Ranges) -> Shares:
+    def shares(self, result: Sequence[Array], ranges: Ranges) -> Contributions:
         return {(mode, ranges[mode].start): rows for mode, rows in zip(self._modes, result, strict=True)}
 
     def total(self, shares: Mapping[tuple[int, ...], Any], tensor: Tensor) -> list[Array]:
         return [_joined({key[1:]: rows for key, rows in shares.items() if key[0] == mode}, [0]) for mode in self._modes]
 
-    def over(self, slab: Slab) -> Shares:
-        ordered = [self.factors[slab.order[0]][slab.rows, :], *(self.factors[mode] for mode in slab.order[1:])]
+    def over(self, chunk: Chunk) -> Contributions:
+        ordered = [self.factors[chunk.order[0]][chunk.rows, :], *(self.factors[mode] for mode in chunk.order[1:])]
         products = []
         for mode in self._modes:
-            axis = slab.order.index(mode)
+            axis = chunk.order.index(mode)
             if axis == len(ordered) - 1:
                 columns = khatri_rao(ordered[:-1])
                 xp = array_namespace(columns)
-                products.append(xp.matrix_transpose(xp.matrix_transpose(columns) @ slab.rows_of_last))
+                products.append(xp.matrix_transpose(xp.matrix_transpose(columns) @ chunk.rows_of_last))
             else:
-                products.append(_contract_pairwise(slab.times_last(ordered[-1]), ordered, axis))
-        return self.shares(products, slab.ranges)
+                products.append(_contract_pairwise(chunk.times_last(ordered[-1]), ordered, axis))
+        return self.shares(products, chunk.ranges)
 
     def after_scaling(self, result: Sequence[Array], scale: float) -> list[Array]:
         return [scale * product for product in result]
@@ -234,21 +234,21 @@ class Core(Sum):
         pairs = zip(self.bases, ranges, strict=True)
         return Core(tuple(None if basis is None else basis[rows, :] for basis, rows in pairs))
 
-    def shares(self, result: Tensor, ranges: Ranges) -> Shares:
+    def shares(self, result: Tensor, ranges: Ranges) -> Contributions:
         return {tuple(ranges[mode].start for mode in self._open): result.to_dense()}
 
     def total(self, shares: Mapping[tuple[int, ...], Any], tensor: Tensor) -> Tensor:
         return tensor._compressed(_joined(shares, self._open), self.bases)
 
-    def over(self, slab: Slab) -> Shares:
-        ordered = [self.bases[mode] for mode in slab.order]
-        core = slab.block if ordered[-1] is None else slab.times_last(ordered[-1])
+    def over(self, chunk: Chunk) -> Contributions:
+        ordered = [self.bases[mode] for mode in chunk.order]
+        core = chunk.block if ordered[-1] is None else chunk.times_last(ordered[-1])
         for axis in range(len(ordered) - 2, 0, -1):
             core = core if ordered[axis] is None else _contract(core, ordered[axis], axis)
         if ordered[0] is not None:
-            core = _contract(core, ordered[0][slab.rows, :], 0)
-        turned = array_namespace(core).permute_dims(core, tuple(np.argsort(slab.order).tolist()))
-        return {tuple(slab.ranges[mode].start for mode in self._open): turned}
+            core = _contract(core, ordered[0][chunk.rows, :], 0)
+        turned = array_namespace(core).permute_dims(core, tuple(np.argsort(chunk.order).tolist()))
+        return {tuple(chunk.ranges[mode].start for mode in self._open): turned}
 
     def after_scaling(self, result: Tensor, scale: float) -> Tensor:
         return result * scale
@@ -262,7 +262,7 @@ class Core(Sum):
 
 
 @dataclass(frozen=True, eq=False)
-class Slab:
+class Chunk:
     """A part of a dense tensor along one mode, in memory.
 
     Attributes
@@ -350,7 +350,7 @@ def _squares(entries: Array) -> Array:
     """
     if not on_host(entries):
         entries = array_namespace(entries).linalg.vector_norm(entries, axis=-1)
-    entries = precise(entries)
+    entries = to_double_if_cheap(entries)
     xp = array_namespace(entries)
     flat = xp.reshape(entries, (-1,))
     return inner_product_of(flat, flat)

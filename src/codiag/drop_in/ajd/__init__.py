@@ -32,13 +32,13 @@ import scipy.optimize
 from codiag._arrays import (
     Array,
     adjoint,
+    asarray_like,
     conjugate,
-    double,
     is_complex,
     is_hermitian,
-    like,
     real_part,
     signs_of,
+    to_double,
     to_host,
 )
 from codiag._checks import ConvergenceWarning, as_finite, as_number, as_number_array, as_stack, public_names
@@ -134,10 +134,10 @@ def _orthonormal(matrices: Array, init: Array | None, eps: float, n_iter_max: in
     stack = _as_stack(matrices, name)
     start = None if init is None else _as_init(init, stack)
     method = OrthogonalNewton(tol=_step_size(eps), max_sweeps=_sweeps(n_iter_max), statistical_tol=0.0)
-    fit = method(stack, init=None if start is None else like(start, stack), seed=0)
+    fit = method(stack, init=None if start is None else asarray_like(start, stack), rng=0)
     rows = _in_order(_completed(fit), np.eye(stack.shape[1]) if start is None else start)
     _warn_unless(fit.converged, name, fit.n_sweeps, stacklevel=4)
-    inverse = like(rows, stack)
+    inverse = asarray_like(rows, stack)
     return inverse, _transformed(inverse, stack)
 
 
@@ -182,12 +182,12 @@ def uwedge(X: Array, *, init: Array | None = None, eps: float = 1e-7, n_iter_max
     stack = _as_stack(X, "uwedge")
     start = None if init is None else _as_init(init, stack)
     method = UWEDGE(tol=_step_size(eps), max_sweeps=_sweeps(n_iter_max), statistical_tol=0.0)
-    fit = method(stack, init=None if start is None else like(start, stack), seed=0)
+    fit = method(stack, init=None if start is None else asarray_like(start, stack), rng=0)
     rows = _completed(fit) if start is None else _in_order(_completed(fit), start)
     _warn_unless(fit.converged, "uwedge", fit.n_sweeps)
-    first = np.abs(np.einsum("ia,ab,ib->i", rows, double(to_host(stack[0, ...])), rows.conj()))
+    first = np.abs(np.einsum("ia,ab,ib->i", rows, to_double(to_host(stack[0, ...])), rows.conj()))
     rows = rows / np.sqrt(np.where(first > 1e-12 * np.max(first), first, 1))[:, None]
-    inverse = like(rows, stack)
+    inverse = asarray_like(rows, stack)
     return inverse, _transformed(inverse, stack)
 
 
@@ -240,11 +240,11 @@ def ajd_pham(
     """
     stack = _as_positive_definite(X)
     start = None if init is None else _as_init(init, stack)
-    weights = like(_as_weights(sample_weight, stack), real_part(stack[:1, :1, :1]))
-    first = None if start is None else like(start, stack)
+    weights = asarray_like(_as_weights(sample_weight, stack), real_part(stack[:1, :1, :1]))
+    first = None if start is None else asarray_like(start, stack)
     iterate = most_likely(stack, weights, first, _step_size(eps, 1.0), 10 * _sweeps(n_iter_max))
     _warn_unless(iterate.converged, "ajd_pham", iterate.n_sweeps)
-    inverse = like(_in_order(to_host(iterate.left), np.eye(stack.shape[1]) if start is None else start), stack)
+    inverse = asarray_like(_in_order(to_host(iterate.left), np.eye(stack.shape[1]) if start is None else start), stack)
     return inverse, _transformed(inverse, stack)
 
 
@@ -360,7 +360,7 @@ def _sweeps(n_iter_max: int) -> int:
 
 def _completed(fit: Diagonalization) -> np.ndarray:
     """Return square inverse factors: those of singular matrices are completed by a basis of the null space."""
-    inverse, factor = (double(to_host(array)) for array in (fit.inverse, fit.factor))
+    inverse, factor = (to_double(to_host(array)) for array in (fit.inverse, fit.factor))
     size, k = factor.shape
     return inverse if k == size else np.vstack([inverse, adjoint(np.linalg.qr(factor, mode="complete")[0][:, k:])])
 

@@ -20,7 +20,7 @@ from codiag.models.crowd import (
     expect,
     maximize,
     one_coin,
-    with_gold,
+    with_known_classes,
 )
 
 __all__ = ["DawidSkene", "OneCoinDawidSkene"]
@@ -102,7 +102,7 @@ class DawidSkene(BaseEstimator):
         as_number("tol", self.tol, zero=True)
         if len(data) == 0:
             return self._keep_nothing(data)
-        votes = with_gold(as_votes(data), true_labels, any_tasks=True)
+        votes = with_known_classes(as_votes(data), true_labels, any_tasks=True)
         classes, history = votes.shares, []
         model = self._start(votes, classes, initial_error)
         for _ in range(self.n_iter):

@@ -223,7 +223,7 @@ class Diagnostics(Mapping[str, Any]):
         >>> import numpy as np
         >>> import codiag
         >>> from codiag.extending import Diagnostics
-        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, rng=0)
         >>> Diagnostics.of(fit, clipped_mass=0.0).converged
         True
         """

@@ -14,14 +14,14 @@ from codiag._checks import (
     ConvergenceWarning,
     as_generator,
     as_number,
-    check_seed,
+    check_rng,
     explains_keywords,
 )
 from codiag._progress import progress_if
 from codiag.methods import Auto, Method, as_method
 from codiag.models.base._components import C, nearest_order
 from codiag.problem import Problem
-from codiag.result import Factorization, complaint_about, solve
+from codiag.result import Factorization, solve, warning_message
 
 MAX_ALPHA_0 = 1e6
 """Largest `alpha_0`. Third moments are differences of terms of order `alpha_0` squared, which rounding dominates."""
@@ -35,7 +35,7 @@ class Moments:
     ----------
     problem : Problem or None
         The moment to factorize; None if parameters follow without factorization.
-    complaints : tuple of str
+    warning_messages : tuple of str
         Texts of warnings about the data.
     hides_component : bool
         Whether the weakest component may be sampling noise; the number of components is then too large.
@@ -50,12 +50,12 @@ class Moments:
     >>> import numpy as np
     >>> import codiag
     >>> from codiag.extending import Moments
-    >>> Moments(problem=codiag.Problem(np.ones((3, 3, 3)), 1)).complaints
+    >>> Moments(problem=codiag.Problem(np.ones((3, 3, 3)), 1)).warning_messages
     ()
     """
 
     problem: Problem | None
-    complaints: tuple[str, ...] = ()
+    warning_messages: tuple[str, ...] = ()
     hides_component: bool = False
 
 
@@ -63,7 +63,7 @@ M = TypeVar("M", bound=Moments)
 
 
 class Model(BaseEstimator):
-    """Base of all estimators: checks of parameters, and `fit`, which issues the warnings that `learn` returns."""
+    """Base of all estimators: checks of parameters, and `fit`, which issues the warnings that `_fit` returns."""
 
     integers: ClassVar[Mapping[str, int]] = {}
     """Names of parameters that are integers, with the least value of each."""
@@ -116,11 +116,11 @@ class Model(BaseEstimator):
         1
         """
         with progress_if(progress, f"fitting {type(self).__name__}"):
-            found = self.learn(X)
+            found = self._fit(X)
         warn_caller(found)
         return self
 
-    def learn(self, data: Any) -> tuple[Warning, ...]:
+    def _fit(self, data: Any) -> tuple[Warning, ...]:
         """Do the work of `fit` without issuing warnings, and return them.
 
         Parameters
@@ -133,7 +133,7 @@ class Model(BaseEstimator):
         tuple of Warning
             The warnings of `fit`.
         """
-        raise NotImplementedError(f"{type(self).__name__} must implement learn(data)")
+        raise NotImplementedError(f"{type(self).__name__} must implement _fit(data)")
 
     def check_parameters(self) -> None:
         """Raise unless parameters are valid: `integers`, and ``method`` and ``random_state`` if the model has them.
@@ -154,7 +154,7 @@ class Model(BaseEstimator):
         if "method" in given:
             as_method(given["method"])
         if "random_state" in given:
-            check_seed("random_state", given["random_state"])
+            check_rng("random_state", given["random_state"])
 
     def _estimates(self) -> dict[str, Any]:
         """Return the learned parameters that have standard errors, by the names of their attributes."""
@@ -245,7 +245,7 @@ class MomentModel(Model, Generic[M, C]):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def learn(self, data: Any) -> tuple[Warning, ...]:
+    def _fit(self, data: Any) -> tuple[Warning, ...]:
         """Do the work of `fit` without issuing warnings, and return them.
 
         Parameters
@@ -264,16 +264,16 @@ class MomentModel(Model, Generic[M, C]):
         >>> from codiag.models import SphericalGaussianMixture
         >>> rng = np.random.default_rng(0)
         >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
-        >>> SphericalGaussianMixture(2, random_state=0).learn(X)
+        >>> SphericalGaussianMixture(2, random_state=0)._fit(X)
         ()
         """
         self.check_parameters()
-        moments_of = self.moments_by_number(data)
+        moments_of = self.moments_function(data)
         if self.n_components is not None:
             return self.estimate(moments_of(self.n_components))
         return self.estimate(self._detectable(moments_of)[1])
 
-    def moments_by_number(self, data: Any) -> Callable[[int], M]:
+    def moments_function(self, data: Any) -> Callable[[int], M]:
         """Return a function from a number of components to the moments.
 
         It is called for `n_components`, or for 1, 2, ... components if that is None. By default it calls `moments`, and
@@ -295,7 +295,7 @@ class MomentModel(Model, Generic[M, C]):
         >>> from codiag.models import SphericalGaussianMixture
         >>> rng = np.random.default_rng(0)
         >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
-        >>> moments = SphericalGaussianMixture().moments_by_number(X)
+        >>> moments = SphericalGaussianMixture().moments_function(X)
         >>> moments(2).hides_component, moments(3).hides_component
         (False, True)
         """
@@ -338,30 +338,34 @@ class MomentModel(Model, Generic[M, C]):
         >>> rng = np.random.default_rng(0)
         >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
         >>> model = SphericalGaussianMixture(2, random_state=0)
-        >>> model.estimate(model.moments_by_number(X)(2)), model.means_.shape
+        >>> model.estimate(model.moments_function(X)(2)), model.means_.shape
         ((), (2, 3))
         """
         return self._set(*self._components_of(moments), moments)
 
     def _set(self, components: C, fit: Factorization | None, moments: M) -> tuple[Warning, ...]:
         """Set learned attributes, and return the warnings."""
-        self.keep(components, moments)
+        self._set_attributes(components, moments)
         self.n_components_ = int(components.weights.size)
-        complaints: list[Warning] = [UserWarning(complaint) for complaint in moments.complaints]
+        warning_messages: list[Warning] = [UserWarning(message) for message in moments.warning_messages]
         # The default method makes one start of few sweeps: its errors are far below those of the moments.
         if fit is not None and moments.problem is not None and self.method is not None:
-            complaint = complaint_about(fit, self.strategy())
-            complaints += [] if complaint is None else [ConvergenceWarning(complaint)]
-        return tuple(complaints)
+            message = warning_message(fit, self._resolved_method())
+            warning_messages += [] if message is None else [ConvergenceWarning(message)]
+        return tuple(warning_messages)
 
     def _solve(self, moments: M) -> Factorization | None:
         """Return the factorization of the moment; None if there is none to factorize."""
-        return None if moments.problem is None else solve(moments.problem, self.strategy(), as_seed(self.random_state))
+        return (
+            None
+            if moments.problem is None
+            else solve(moments.problem, self._resolved_method(), as_seed(self.random_state))
+        )
 
     def _components_of(self, moments: M) -> tuple[C, Factorization | None]:
         """Return the components, sorted, and the factorization of the moment."""
         fit = self._solve(moments)
-        return self.polished(self.parameters(fit, moments), moments).sorted(), fit
+        return self._refine(self.parameters(fit, moments), moments).sorted(), fit
 
     def moments(self, data: Any) -> M:
         """Check data and return the moment to factorize.
@@ -385,9 +389,9 @@ class MomentModel(Model, Generic[M, C]):
         >>> SphericalGaussianMixture(2, random_state=0).moments(X).problem.tensor.shape
         (2, 2, 2)
         """
-        if type(self).moments_by_number is MomentModel.moments_by_number:
+        if type(self).moments_function is MomentModel.moments_function:
             raise NotImplementedError(f"{type(self).__name__} must implement moments(data)")
-        return self.moments_by_number(data)(cast("int", self.n_components))
+        return self.moments_function(data)(cast("int", self.n_components))
 
     def parameters(self, fit: Any, moments: M) -> C:
         """Return the parameters of components, in any order, from the factors of the moment.
@@ -413,7 +417,7 @@ class MomentModel(Model, Generic[M, C]):
         >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
         >>> model = SphericalGaussianMixture(2)
         >>> moments = model.moments(X)
-        >>> fit = codiag.factorize(moments.problem, method=model.strategy(), seed=0)
+        >>> fit = codiag.factorize(moments.problem, method=model._resolved_method(), rng=0)
         >>> model.parameters(fit, moments).means.shape
         (2, 3)
         """
@@ -443,7 +447,7 @@ class MomentModel(Model, Generic[M, C]):
         >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
         >>> model = SphericalGaussianMixture(2)
         >>> moments = model.moments(X)
-        >>> fit = codiag.factorize(moments.problem, method=model.strategy(), seed=0)
+        >>> fit = codiag.factorize(moments.problem, method=model._resolved_method(), rng=0)
         >>> model.em_step(model.parameters(fit, moments), moments).means.shape
         (2, 3)
         """
@@ -452,7 +456,7 @@ class MomentModel(Model, Generic[M, C]):
             f"{self.max_iter}"
         )
 
-    def polished(self, components: C, moments: M) -> C:
+    def _refine(self, components: C, moments: M) -> C:
         """Return components after `max_iter` steps of expectation maximization.
 
         Parameters
@@ -476,15 +480,15 @@ class MomentModel(Model, Generic[M, C]):
         >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
         >>> model = SphericalGaussianMixture(2, max_iter=3)
         >>> moments = model.moments(X)
-        >>> fit = codiag.factorize(moments.problem, method=model.strategy(), seed=0)
-        >>> model.polished(model.parameters(fit, moments), moments).means.shape
+        >>> fit = codiag.factorize(moments.problem, method=model._resolved_method(), rng=0)
+        >>> model._refine(model.parameters(fit, moments), moments).means.shape
         (2, 3)
         """
         for _ in range(self.max_iter):
             components = self.em_step(components, moments)
         return components
 
-    def keep(self, components: C, moments: M) -> None:
+    def _set_attributes(self, components: C, moments: M) -> None:
         """Set learned attributes: by default every field of the components, with an underscore.
 
         Parameters
@@ -503,8 +507,8 @@ class MomentModel(Model, Generic[M, C]):
         >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
         >>> model = SphericalGaussianMixture(2)
         >>> moments = model.moments(X)
-        >>> fit = codiag.factorize(moments.problem, method=model.strategy(), seed=0)
-        >>> model.keep(model.parameters(fit, moments).sorted(), moments)
+        >>> fit = codiag.factorize(moments.problem, method=model._resolved_method(), rng=0)
+        >>> model._set_attributes(model.parameters(fit, moments).sorted(), moments)
         >>> model.means_.shape
         (2, 3)
         """
@@ -512,7 +516,7 @@ class MomentModel(Model, Generic[M, C]):
             setattr(self, f"{name}_", value)
         self._components = components
 
-    def strategy(self) -> Method:
+    def _resolved_method(self) -> Method:
         """Return the method that factorizes the moment.
 
         Returns
@@ -523,7 +527,7 @@ class MomentModel(Model, Generic[M, C]):
         Examples
         --------
         >>> from codiag.models import SphericalGaussianMixture
-        >>> SphericalGaussianMixture(method="nls").strategy().n_starts
+        >>> SphericalGaussianMixture(method="nls")._resolved_method().n_starts
         1
         """
         return self.default_method if self.method is None else as_method(self.method)
@@ -537,20 +541,20 @@ class MomentModel(Model, Generic[M, C]):
 
     def _refit(self, data: Any) -> Self:
         replicate = self._unfitted()
-        replicate.learn(data)
+        replicate._fit(data)
         replicate._components = replicate._components.reordered(nearest_order(self._components, replicate._components))
         return replicate
 
 
-def warn_caller(complaints: Iterable[Warning]) -> None:
+def warn_caller(warning_messages: Iterable[Warning]) -> None:
     """Issue warnings at the line that called the public method that calls this function."""
-    for warning in complaints:
+    for warning in warning_messages:
         warnings.warn(warning, stacklevel=3)
 
 
 def as_seed(random_state: Any) -> int | None:
     """Return a seed: `random_state` itself if it is None or an integer, else an integer drawn from that generator."""
-    check_seed("random_state", random_state)
+    check_rng("random_state", random_state)
     if random_state is None or isinstance(random_state, int | np.integer):
         return None if random_state is None else int(random_state)
     return int(as_generator(random_state, "random_state").integers(2**31))

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh, svds
 
-from codiag._checks import UndeterminedError, as_generator
+from codiag._checks import RankDeficientError, as_generator
 from codiag.methods import Auto
 from codiag.models.base._components import Diagnostics
 from codiag.problem import Problem
 from codiag.reduction import SMALLEST_EIGENVALUE
 from codiag.result import Factorization
 
-CORE_METHOD = Auto(max_starts=1, max_sweeps=40)
+CORE_METHOD = Auto(max_starts=1, max_iter=40)
 """Default method for the core of a moment. One start: further starts cannot remove residuals of model errors."""
 EXTRA_COLUMNS = 8
 """Columns of a Lanczos block beyond those requested; convergence depends on the gap behind the last of them."""
@@ -36,11 +36,11 @@ Products = Callable[[np.ndarray], np.ndarray]
 """Products of a symmetric matrix with columns."""
 
 
-def leading_range(multiply: Products, size: int, k: int, seed: int) -> np.ndarray:
+def leading_range(multiply: Products, size: int, k: int, random_state: int) -> np.ndarray:
     """Return the leading k eigenvectors (size, k) of a symmetric matrix given by its products with columns."""
     if size <= max(200, 3 * k):
         return np.linalg.eigh(multiply(np.eye(size)))[1][:, ::-1][:, :k]
-    start = as_generator(seed, "random_state").standard_normal(size)
+    start = as_generator(random_state, "random_state").standard_normal(size)
     if not np.any(multiply(start)):  # the zero matrix: every vector is an eigenvector
         return np.eye(size, k)
     operator = LinearOperator((size, size), matvec=multiply, matmat=multiply, dtype=np.float64)
@@ -49,7 +49,7 @@ def leading_range(multiply: Products, size: int, k: int, seed: int) -> np.ndarra
 
 
 def leading_range_in_passes(
-    multiply: Products, size: int, k: int, seed: int, *, n_spare: int, tol: float = 1e-7
+    multiply: Products, size: int, k: int, random_state: int, *, n_spare: int, tol: float = 1e-7
 ) -> np.ndarray:
     """Return `n_spare` more columns than k of the leading range, if a product costs a pass over the data.
 
@@ -58,9 +58,9 @@ def leading_range_in_passes(
     takes 6 to 24 passes, `scipy.sparse.linalg.lobpcg` 49 to 107 and ``eigsh`` 50 to 151 for the same accuracy.
     """
     if size <= max(200, 3 * (k + n_spare)):
-        return leading_range(multiply, size, k + n_spare, seed)
+        return leading_range(multiply, size, k + n_spare, random_state)
     width = k + n_spare + EXTRA_COLUMNS
-    rng = as_generator(seed, "random_state")
+    rng = as_generator(random_state, "random_state")
     columns = np.linalg.qr(rng.standard_normal((size, width)))[0]
     matrix, last = np.zeros((0, 0)), columns
     while True:
@@ -84,7 +84,7 @@ def check_second_moment(values: np.ndarray, k: int, name: str, *, least: float =
     """Raise if the second moment has fewer than k positive eigenvalues."""
     positive = int(np.sum(values[:k] > least * np.max(np.abs(values))))
     if positive < k:
-        raise UndeterminedError(
+        raise RankDeficientError(
             f"{name}={k} is more than the data determines: its second moment has {positive} positive eigenvalues, the "
             f"largest {values[0]:.3g}; use at most {max(positive, 1)}, or give more data"
         )
@@ -97,7 +97,7 @@ def core_problem(core: np.ndarray, values: np.ndarray, *, orthogonal: bool) -> P
     """
     k = core.shape[0]
     if not np.any(core):
-        raise UndeterminedError(
+        raise RankDeficientError(
             "X must have a third moment that is not zero, since components are found in it; its first and second "
             "moments alone do not determine them. Give more data, or data that differs more"
         )

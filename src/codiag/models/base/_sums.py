@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Any, ClassVar, Self
 
 from codiag._arrays import FAN_IN, is_dask, pass_with
-from codiag._checks import UndeterminedError
+from codiag._checks import RankDeficientError
 from codiag.models.base._model import warn_caller
 
 
@@ -149,7 +149,7 @@ class PartialFit:
         seen = self._with_chunk(getattr(self, "_seen", None), data)
         try:
             found = self._estimate_seen(seen)
-        except UndeterminedError as error:
+        except RankDeficientError as error:
             state = "as it was before" if self.__sklearn_is_fitted__() else "not fitted yet"
             found = (UserWarning(f"the model is {state}: {error}. What was seen is kept; partial_fit adds more"),)
         self._seen = seen

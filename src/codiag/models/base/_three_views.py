@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from codiag._checks import UndeterminedError
+from codiag._checks import RankDeficientError
 from codiag.diagonalize import TwoSided
 from codiag.methods import Method, as_method
 from codiag.models.base._second_moment import core_problem
@@ -136,7 +136,7 @@ def view_problem(moments: ViewMoments, k: int, method: Method) -> CrossProblem |
     return MappedProblem.of(moments, k) if method.needs_orthogonal else CrossProblem.of(moments, k)
 
 
-def start_from_views(moments: ViewMoments, k: int, method: Any, seed: int | None, *, max_sweeps: int = 100) -> Means:
+def start_from_views(moments: ViewMoments, k: int, method: Any, rng: int | None, *, max_sweeps: int = 100) -> Means:
     """Return weights and means of three views of k features, to start expectation maximization from.
 
     By default from joint diagonalization, which need not converge here: EM refines it better than least squares.
@@ -144,8 +144,8 @@ def start_from_views(moments: ViewMoments, k: int, method: Any, seed: int | None
     if method is not None:
         strategy = as_method(method)
         route = view_problem(moments, k, strategy)
-        return route.parameters(solve(route.problem, strategy, seed))
-    joint = TwoSided(rank=k, max_sweeps=max_sweeps)(np.moveaxis(np.asarray(moments.third.to_dense()), 2, 0), seed=seed)
+        return route.parameters(solve(route.problem, strategy, rng))
+    joint = TwoSided(rank=k, max_sweeps=max_sweeps)(np.moveaxis(np.asarray(moments.third.to_dense()), 2, 0), rng=rng)
     return multiview_parameters(moments, [joint.factor, joint.right_factor, joint.diagonals], np.ones(k))
 
 
@@ -160,7 +160,7 @@ def multiview_parameters(moments: ViewMoments, units: list[np.ndarray], sizes: n
     masses = {mode: inverse[mode] @ moments.mean(mode) for mode in (second, third)}
     cross = np.diag(inverse[second] @ moments.pairs(second, third) @ inverse[third].T)
     if not np.all(np.abs(cross) > 1e-300):
-        raise UndeterminedError(
+        raise RankDeficientError(
             "X must have components that are correlated between views; some have no correlation at all"
         )
     weights = np.maximum(masses[second] * masses[third] / cross, 1e-9)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from codiag._arrays import is_dask
-from codiag._checks import UndeterminedError
+from codiag._checks import RankDeficientError
 from codiag._progress import progress_if
 from codiag.models.base import (
     Diagnostics,
@@ -165,7 +165,7 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
         """
         check_no_target(y)
         with progress_if(progress, f"fitting {type(self).__name__}"):
-            found = self.learn(X if is_dask(X) else split_sequences(X, lengths))
+            found = self._fit(X if is_dask(X) else split_sequences(X, lengths))
         warn_caller(found)
         return self
 
@@ -210,7 +210,7 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
         warn_caller(self._learn_more(X if is_dask(X) else split_sequences(X, lengths)))
         return self
 
-    def moments_by_number(self, data: Any) -> Callable[[int], ChainMoments]:
+    def moments_function(self, data: Any) -> Callable[[int], ChainMoments]:
         """Count symbols and triples in one pass, and return a function from a number of states to the moments."""
         self._seen = None
         if is_dask(data):
@@ -260,17 +260,17 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
         """Return the moments of counts for k states."""
         occurring = sums.symbols.size
         if k > occurring:
-            raise UndeterminedError(f"n_components must be at most {occurring}, the number of symbols; got {k}")
+            raise RankDeficientError(f"n_components must be at most {occurring}, the number of symbols; got {k}")
         counts = sums.finish(self._known)
         # Variances of counts are proportional to their means: divided by roots of frequencies, they are nearly equal.
         shares = counts.numbers / counts.numbers.sum()
         scales = [np.sqrt(np.bincount(row, weights=shares, minlength=occurring)) for row in counts.triples]
         size, noise = correlation(counts, scales, k)
         hidden = hidden_component(size, noise, k)
-        mapped = MappedProblem.of(views_of(counts, scales), k) if self.strategy().needs_orthogonal else None
+        mapped = MappedProblem.of(views_of(counts, scales), k) if self._resolved_method().needs_orthogonal else None
         return ChainMoments(
             problem=scaled_problem(counts, scales, k) if mapped is None else mapped.problem,
-            complaints=hidden,
+            warning_messages=hidden,
             hides_component=bool(hidden),
             counts=counts,
             use_firsts=counts.n_sequences > 1,
@@ -308,9 +308,9 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
             weights=visited, startprob=start, transmat=transitions.T, emissionprob=emitted, diagnostics=diagnostics
         )
 
-    def polished(self, components: Chain, moments: ChainMoments) -> Chain:
+    def _refine(self, components: Chain, moments: ChainMoments) -> Chain:
         """Return the model after Baum-Welch steps, if sequences can be read."""
-        return components if moments.sequences is None else super().polished(components, moments)
+        return components if moments.sequences is None else super()._refine(components, moments)
 
     def em_step(self, components: Chain, moments: ChainMoments) -> Chain:
         """Return the model after one Baum-Welch step."""
@@ -323,9 +323,9 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
         visited = stationary(transitions.T)
         return replace(components, startprob=start, transmat=transitions, emissionprob=emissions, weights=visited)
 
-    def keep(self, components: Chain, moments: ChainMoments) -> None:
+    def _set_attributes(self, components: Chain, moments: ChainMoments) -> None:
         """Set learned attributes with the names of hmmlearn, and the symbols."""
-        super().keep(components, moments)
+        super()._set_attributes(components, moments)
         del self.weights_  # the stationary distribution, which hmmlearn computes by a method
         self.n_features, self.symbols_ = moments.counts.symbols.size, moments.counts.symbols
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from codiag._checks import UndeterminedError
+from codiag._checks import RankDeficientError
 from codiag.labels import sorted_names
 from codiag.models.base import Components, MappedProblem, Moments, ViewMoments, random_signs, weakest_direction
 from codiag.models.chains._sequences import MAX_SYMBOL, indices, split_sequences
@@ -78,7 +78,7 @@ class ChainSums:
     def finish(self, known: np.ndarray | None = None) -> TripleCounts:
         """Return the counts, with the integers that do not occur added to the symbols, or with known symbols."""
         if not self.numbers.shape[1]:
-            raise UndeterminedError("X must contain a sequence of three symbols or more; all are shorter")
+            raise RankDeficientError("X must contain a sequence of three symbols or more; all are shorter")
         symbols = self.all_symbols() if known is None else known
         seen = indices(self.symbols, symbols) if _are_names(symbols) else self.symbols.astype(np.intp)
         rest = self.frequencies, self.firsts, self.n_sequences

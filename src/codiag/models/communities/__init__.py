@@ -1,15 +1,15 @@
 """Overlapping communities in networks."""
 
-from codiag.models.communities._connectivity import connectivity
 from codiag.models.communities._files import GRAPHS, graph_of_table, read_graph
 from codiag.models.communities._memberships import (
     LinkCounts,
     Stars,
+    connectivity,
     dirichlet_total,
     estimate_memberships,
     scaled_stars,
     variational_steps,
 )
-from codiag.models.communities._model import MixedMembershipCommunities
+from codiag.models.communities._model import MixedMembershipSBM
 from codiag.models.communities._network import as_network
 from codiag.models.communities._partition import count_communities, merged

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.optimize import minimize
 
 from codiag._arrays import blocks
-from codiag._checks import UndeterminedError
+from codiag._checks import RankDeficientError
 from codiag.methods import Method
 from codiag.models.base import common_order, leading_range, on_simplex_rows, start_from_views, view_moments
 from codiag.models.communities._network import Network
@@ -56,13 +57,13 @@ def scaled_stars(network: Network, degree_corrected: bool) -> Stars:
 
 
 def estimate_memberships(
-    stars: Stars, k: int, alpha_0: float, method: Method | None, seed: np.random.SeedSequence
+    stars: Stars, k: int, alpha_0: float, method: Method | None, rng: np.random.SeedSequence
 ) -> np.ndarray:
     """Return memberships (n, k), rows on the simplex, from one random partition of the nodes."""
     n = stars.rows.size
-    centers, *leaves = np.array_split(np.random.default_rng(seed).permutation(n), 4)
+    centers, *leaves = np.array_split(np.random.default_rng(rng).permutation(n), 4)
     if min(part.size for part in (centers, *leaves)) < k:
-        raise UndeterminedError(f"a part of the nodes must have at least {k} of them, one for each community")
+        raise RankDeficientError(f"a part of the nodes must have at least {k} of them, one for each community")
     weights = stars.rows[centers] / stars.rows[centers].sum()
     links = [stars.links[centers][:, leaf] for leaf in leaves]
     bases = [_basis(links, view, weights, k) for view in range(3)]
@@ -74,7 +75,7 @@ def estimate_memberships(
         compressed = np.hstack([stars.links[nodes][:, leaves[leaf]] @ bases[leaf] for leaf in others])
         memberships[nodes] = compressed @ np.linalg.pinv(np.hstack([means[leaf] for leaf in others]))
     if not np.all(np.isfinite(memberships)):
-        raise UndeterminedError(f"links between the parts do not show {k} communities")
+        raise RankDeficientError(f"links between the parts do not show {k} communities")
     return on_simplex_rows(memberships)
 
 
@@ -87,7 +88,7 @@ def _basis(views: list[Any], place: int, weights: np.ndarray, k: int) -> np.ndar
         total = sum((weights * (other @ (other.T @ products)).T).T for other in others)
         return view.T @ total
 
-    return leading_range(multiply, view.shape[1], k, seed=0)
+    return leading_range(multiply, view.shape[1], k, random_state=0)
 
 
 class Average(NamedTuple):
@@ -118,21 +119,21 @@ class Average(NamedTuple):
 
 
 def average_over_partitions(
-    stars: Stars, k: int, alpha_0: float | None, method: Method | None, seed: int, n_partitions: int
+    stars: Stars, k: int, alpha_0: float | None, method: Method | None, rng: int, n_partitions: int
 ) -> Average:
     """Return memberships averaged over random partitions of the nodes."""
     if k == 1:
         return Average(np.ones((stars.rows.size, 1)), 1.0, 0.0, 1, 1)
     estimates: list[np.ndarray] = []
     reason = ""
-    for partition_seed in np.random.SeedSequence(seed).spawn(n_partitions):
+    for partition_seed in np.random.SeedSequence(rng).spawn(n_partitions):
         try:
             total = INITIAL_ALPHA if alpha_0 is None else alpha_0
             estimates.append(estimate_memberships(stars, k, total, method, partition_seed))
-        except (UndeterminedError, np.linalg.LinAlgError) as error:  # this partition shows fewer communities
+        except (RankDeficientError, np.linalg.LinAlgError) as error:  # this partition shows fewer communities
             reason = str(error)
     if not estimates:
-        raise UndeterminedError(
+        raise RankDeficientError(
             f"n_components={k} is more than the graph shows, in any partition of its nodes: {reason}"
         )
     return _averaged(estimates, n_partitions)
@@ -264,3 +265,34 @@ def _with_data(matrix: sparse.csr_array, data: np.ndarray) -> sparse.csr_array:
 
 def _symmetric_sum(matrix: np.ndarray) -> np.ndarray:
     return matrix + matrix.T
+
+
+def connectivity(network: Network, memberships: np.ndarray) -> np.ndarray:
+    r"""Return P (k, k), symmetric, with :math:`p_x^\top P p_y` nearest to the links between different nodes.
+
+    Least squares with bounds, zero and the largest weight (1 in a graph without weights). Memberships that hardly
+    differ do not determine P, and without bounds it could be far outside.
+    """
+    top, k = float(network.adjacency.data.max()), memberships.shape[1]
+    gram = memberships.T @ memberships
+    units = np.sqrt(np.maximum(np.diag(gram), 1e-12 * np.trace(gram)))  # units in which all rates have similar effects
+    shares, gram = memberships / units, gram / np.outer(units, units)
+    links = shares.T @ (network.adjacency @ shares) / top
+
+    def distance(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        rates = flat.reshape(k, k)
+        loops = np.einsum("ia,ab,ib->i", shares, rates, shares, optimize=True)  # pairs of a node with itself
+        image = gram @ rates @ gram - shares.T @ (loops[:, None] * shares)
+        return float(np.sum(rates * (image / 2 - links))), (image - links).ravel()
+
+    inverse, bounds = np.linalg.pinv(gram), np.outer(units, units).ravel()
+    found = minimize(
+        distance,
+        np.clip((inverse @ links @ inverse).ravel(), 0, bounds),
+        jac=True,
+        bounds=list(zip(np.zeros(k * k), bounds, strict=True)),
+        method="L-BFGS-B",
+        options={"maxiter": 500, "ftol": 1e-14, "gtol": 1e-10},
+    )
+    rates = found.x.reshape(k, k) / np.outer(units, units)
+    return np.clip((rates + rates.T) / 2, 0, 1) * top

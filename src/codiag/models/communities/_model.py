@@ -12,13 +12,13 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._arrays import few_threads
-from codiag._checks import UndeterminedError, as_flag, as_number
+from codiag._checks import RankDeficientError, as_flag, as_number
 from codiag._progress import progress_if
 from codiag.methods import Method, as_method
 from codiag.models.base import Model, as_seed, check_alpha, on_simplex_rows, random_groups, warn_caller
-from codiag.models.communities._connectivity import connectivity
 from codiag.models.communities._memberships import (
     average_over_partitions,
+    connectivity,
     dirichlet_total,
     scaled_stars,
     variational_steps,
@@ -27,7 +27,7 @@ from codiag.models.communities._network import Network, as_network
 from codiag.models.communities._partition import Communities, count_communities
 
 
-class MixedMembershipCommunities(Model):
+class MixedMembershipSBM(Model):
     r"""Communities whose members may belong to several, by moments of 3-stars.
 
     In the mixed-membership model, nodes x and y are linked with probability :math:`p_x^\top P p_y`, and memberships p
@@ -116,10 +116,10 @@ class MixedMembershipCommunities(Model):
 
     Examples
     --------
-    >>> from codiag.models import MixedMembershipCommunities
+    >>> from codiag.models import MixedMembershipSBM
     >>> from codiag.synthetic import mixed_membership_graph
-    >>> graph = mixed_membership_graph(600, 3, alpha_0=0.1, inside=0.3, outside=0.02, seed=0)
-    >>> model = MixedMembershipCommunities(3, random_state=0).fit(graph.adjacency)
+    >>> graph = mixed_membership_graph(600, 3, alpha_0=0.1, inside=0.3, outside=0.02, rng=0)
+    >>> model = MixedMembershipSBM(3, random_state=0).fit(graph.adjacency)
     >>> model.memberships_.shape
     (600, 3)
     """
@@ -167,22 +167,22 @@ class MixedMembershipCommunities(Model):
 
         See Also
         --------
-        MixedMembershipCommunities.fit_predict : Fit and return the strongest communities.
+        MixedMembershipSBM.fit_predict : Fit and return the strongest communities.
 
         Examples
         --------
-        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.models import MixedMembershipSBM
         >>> from codiag.synthetic import mixed_membership_graph
-        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
-        >>> MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency).memberships_.shape
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, rng=0)
+        >>> MixedMembershipSBM(2, random_state=0).fit(graph.adjacency).memberships_.shape
         (90, 2)
         """
         with progress_if(progress, f"fitting {type(self).__name__}"):
-            found = self.learn(X)
+            found = self._fit(X)
         warn_caller(found)
         return self
 
-    def learn(self, data: Any) -> tuple[Warning, ...]:
+    def _fit(self, data: Any) -> tuple[Warning, ...]:
         """Run `fit` without issuing warnings, and return these.
 
         Parameters
@@ -197,19 +197,19 @@ class MixedMembershipCommunities(Model):
 
         Examples
         --------
-        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.models import MixedMembershipSBM
         >>> from codiag.synthetic import mixed_membership_graph
-        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
-        >>> MixedMembershipCommunities(2, random_state=0).learn(graph.adjacency)
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, rng=0)
+        >>> MixedMembershipSBM(2, random_state=0)._fit(graph.adjacency)
         ()
         """
         self.check_parameters()
         network = as_network(data)
         n, linked = network.nodes.size, np.flatnonzero(network.degrees > 0)
-        seed = as_seed(self.random_state)
-        seed = int(np.random.default_rng().integers(2**31)) if seed is None else seed
+        rng = as_seed(self.random_state)
+        rng = int(np.random.default_rng().integers(2**31)) if rng is None else rng
         with few_threads(0):  # many small products
-            communities = self._find(network.subgraph(linked), seed)
+            communities = self._find(network.subgraph(linked), rng)
         k = communities.memberships.shape[1]
         self.memberships_ = np.full((n, k), 1 / k)
         self.memberships_[linked] = communities.memberships
@@ -238,17 +238,17 @@ class MixedMembershipCommunities(Model):
 
         See Also
         --------
-        MixedMembershipCommunities.overlapping_labels : All communities of every node.
+        MixedMembershipSBM.overlapping_labels : All communities of every node.
 
         Examples
         --------
-        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.models import MixedMembershipSBM
         >>> from codiag.synthetic import mixed_membership_graph
-        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
-        >>> MixedMembershipCommunities(2, random_state=0).fit_predict(graph.adjacency).shape
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, rng=0)
+        >>> MixedMembershipSBM(2, random_state=0).fit_predict(graph.adjacency).shape
         (90,)
         """
-        warn_caller(self.learn(X))
+        warn_caller(self._fit(X))
         return self.labels_
 
     def overlapping_labels(self, threshold: float = 0.3) -> np.ndarray:
@@ -266,15 +266,15 @@ class MixedMembershipCommunities(Model):
 
         See Also
         --------
-        MixedMembershipCommunities.fit_predict : The strongest community alone.
+        MixedMembershipSBM.fit_predict : The strongest community alone.
         codiag.metrics.overlapping_nmi : Compares such labels.
 
         Examples
         --------
-        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.models import MixedMembershipSBM
         >>> from codiag.synthetic import mixed_membership_graph
-        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
-        >>> model = MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency)
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, rng=0)
+        >>> model = MixedMembershipSBM(2, random_state=0).fit(graph.adjacency)
         >>> model.overlapping_labels(0.3).shape
         (90, 2)
         """
@@ -294,10 +294,10 @@ class MixedMembershipCommunities(Model):
 
         Examples
         --------
-        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.models import MixedMembershipSBM
         >>> from codiag.synthetic import mixed_membership_graph
-        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
-        >>> model = MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency)
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, rng=0)
+        >>> model = MixedMembershipSBM(2, random_state=0).fit(graph.adjacency)
         >>> list(model.membership_table())
         ['node', 'community', 'p0', 'p1']
         """
@@ -322,17 +322,17 @@ class MixedMembershipCommunities(Model):
 
         See Also
         --------
-        MixedMembershipCommunities.overlapping_labels : The same as an array.
+        MixedMembershipSBM.overlapping_labels : The same as an array.
 
         Examples
         --------
         >>> import networkx as nx
-        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.models import MixedMembershipSBM
         >>> from codiag.synthetic import mixed_membership_graph
-        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, rng=0)
         >>> network = nx.from_scipy_sparse_array(graph.adjacency)
-        >>> model = MixedMembershipCommunities(2, random_state=0).fit(network)
-        >>> len(model.to_cdlib(network).communities)
+        >>> model = MixedMembershipSBM(2, random_state=0).fit(network)
+        >>> len(model.to_cdlib(network).communities)  # doctest: +SKIP
         2
         """
         from cdlib import NodeClustering
@@ -347,9 +347,9 @@ class MixedMembershipCommunities(Model):
 
         Examples
         --------
-        >>> from codiag.models import MixedMembershipCommunities
-        >>> MixedMembershipCommunities().check_parameters()
-        >>> MixedMembershipCommunities(n_components=0).check_parameters()  # refused
+        >>> from codiag.models import MixedMembershipSBM
+        >>> MixedMembershipSBM().check_parameters()
+        >>> MixedMembershipSBM(n_components=0).check_parameters()  # refused
         Traceback (most recent call last):
             ...
         ValueError: n_components must be positive; got 0
@@ -376,21 +376,21 @@ class MixedMembershipCommunities(Model):
 
     def _refit(self, data: Network) -> Self:
         """Return the memberships of a graph of the same nodes, with communities in the order of this model."""
-        seed = self.random_state if isinstance(self.random_state, int) else 0  # the same partitions for all graphs
-        model: Self = clone(self).set_params(n_components=self.n_components_, random_state=seed)
-        model.learn(data)
+        rng = self.random_state if isinstance(self.random_state, int) else 0  # the same partitions for all graphs
+        model: Self = clone(self).set_params(n_components=self.n_components_, random_state=rng)
+        model._fit(data)
         model.memberships_ = model.memberships_[:, linear_sum_assignment(-self.memberships_.T @ model.memberships_)[1]]
         return model
 
-    def _find(self, network: Network, seed: int) -> Communities:
+    def _find(self, network: Network, rng: int) -> Communities:
         """Return communities; if their number is not given, the largest number of which none is superfluous."""
         k = self._n_communities(network)
         if self.n_components is not None:
-            return self._with_number(network, k, seed)
+            return self._with_number(network, k, rng)
         while True:
             try:
-                communities = self._with_number(network, k, seed)
-            except UndeterminedError:  # no partition shows this number
+                communities = self._with_number(network, k, rng)
+            except RankDeficientError:  # no partition shows this number
                 if k == 1:
                     raise
                 k -= 1
@@ -411,11 +411,11 @@ class MixedMembershipCommunities(Model):
             )
         return self.n_components
 
-    def _with_number(self, network: Network, k: int, seed: int) -> Communities:
+    def _with_number(self, network: Network, k: int, rng: int) -> Communities:
         """Return k communities, the largest first."""
         method = None if self.method is None else as_method(self.method)
         stars = scaled_stars(network, self.degree_corrected)
-        average = average_over_partitions(stars, k, self.alpha_0, method, seed, self.n_partitions)
+        average = average_over_partitions(stars, k, self.alpha_0, method, rng, self.n_partitions)
         start = average.memberships
         if not self.degree_corrected:  # shares of links follow from memberships and the rates of communities
             start = on_simplex_rows(start * (connectivity(network, start) @ start.sum(axis=0)))

@@ -119,7 +119,7 @@ def count_communities(network: Network, largest: int = 40) -> int:
             "n_components"
         )
     scaled = _normalized(network.adjacency)
-    basis = leading_range(lambda vectors: scaled @ vectors, n, n_values, seed=0)
+    basis = leading_range(lambda vectors: scaled @ vectors, n, n_values, random_state=0)
     values = np.einsum("ij,ij->j", basis, scaled @ basis)
     return max(int(np.sum(values > 1)), 1)
 

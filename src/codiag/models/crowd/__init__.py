@@ -17,4 +17,4 @@ from codiag.models.crowd._tables import (
     worker_columns,
 )
 from codiag.models.crowd._uncertainty import HIGH, LEVEL, LOW, TAILS, beta_intervals
-from codiag.models.crowd._votes import Votes, as_votes, with_gold
+from codiag.models.crowd._votes import Votes, as_votes, with_known_classes

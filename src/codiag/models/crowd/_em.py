@@ -67,7 +67,7 @@ class Posterior(NamedTuple):
 def expect(votes: Votes, model: CrowdModel) -> Posterior:
     """Return the probability of each class for every task, and the log-likelihood of the votes and known classes."""
     joint = log_joint(votes, model)
-    if votes.gold is not None:
+    if votes.known_class is not None:
         joint = np.where(votes.with_known(np.ones_like(joint)) > 0, joint, -np.inf)
     largest = joint.max(axis=1, keepdims=True)
     impossible = np.isneginf(largest[:, 0])

@@ -18,7 +18,9 @@ VOTE_COLUMNS = {"task": ("task",), "worker": ("worker", "judge"), "label": ("lab
 """Names of the columns of votes."""
 GOLD_COLUMNS = {"task": ("task",), "label": ("label", "truth")}
 """Names of the columns of known classes."""
-GOLD_FORMS = "Pass a mapping from tasks to classes, a pandas Series, or a data frame with the columns task and label"
+KNOWN_CLASS_FORMS = (
+    "Pass a mapping from tasks to classes, a pandas Series, or a data frame with the columns task and label"
+)
 VOTE_FORMS = (
     "votes must be columns task, worker (or judge) and label in a data frame or dict, or a matrix of tasks x workers"
 )
@@ -120,21 +122,21 @@ def is_missing(column: np.ndarray, marker: Any = None) -> np.ndarray:
     return missing
 
 
-def gold_columns(gold: Any) -> tuple[list[Any] | None, list[Any]]:
+def known_class_columns(known_class: Any) -> tuple[list[Any] | None, list[Any]]:
     """Return tasks and their classes; no tasks if there is one class for each row of a matrix of votes."""
-    if isinstance(gold, tuple) and len(gold) == 2:
-        return _entries_of(gold[0]), _entries_of(gold[1])
-    if isinstance(gold, list) or (isinstance(gold, np.ndarray) and gold.ndim > 0):
-        return None, _entries_of(gold)
-    if isinstance(gold, Mapping):
-        return list(gold), list(gold.values())
-    table = as_frame(gold)
+    if isinstance(known_class, tuple) and len(known_class) == 2:
+        return _entries_of(known_class[0]), _entries_of(known_class[1])
+    if isinstance(known_class, list) or (isinstance(known_class, np.ndarray) and known_class.ndim > 0):
+        return None, _entries_of(known_class)
+    if isinstance(known_class, Mapping):
+        return list(known_class), list(known_class.values())
+    table = as_frame(known_class)
     if table is not None:
         task, label = named_columns(table, table.columns, GOLD_COLUMNS, "y")
         return task.tolist(), label.tolist()
-    if not hasattr(gold, "to_numpy"):
-        raise TypeError(f"y must contain the classes of tasks; got {type(gold).__name__}. {GOLD_FORMS}")
-    return _entries_of(gold.index) if hasattr(gold, "index") else None, _entries_of(gold)
+    if not hasattr(known_class, "to_numpy"):
+        raise TypeError(f"y must contain the classes of tasks; got {type(known_class).__name__}. {KNOWN_CLASS_FORMS}")
+    return _entries_of(known_class.index) if hasattr(known_class, "index") else None, _entries_of(known_class)
 
 
 def _entries_of(column: Any) -> list[Any]:

@@ -16,7 +16,7 @@ MOST_INVALID = 0.5
 
 
 def set_aside_invalid(
-    votes: Any, *, least_share: float = 0.001, keep: Iterable[Any] = (), missing: Any = -1
+    votes: Any, *, least_share: float = 0.001, always_valid: Iterable[Any] = (), missing: Any = -1
 ) -> tuple[Any, dict[Any, int]]:
     """Set votes aside whose labels hardly occur, such as ``"ERROR"`` or ``"I cannot answer"`` among grades.
 
@@ -29,7 +29,7 @@ def set_aside_invalid(
         Votes, as for `codiag.models.DawidSkene.fit`.
     least_share : float
         Share of all votes below which a label is invalid; 0 if all are valid.
-    keep : iterable
+    always_valid : iterable
         Labels that are valid however few votes they have, such as those of known classes.
     missing : object
         Marker of a cell without a vote in a matrix, besides NaN and None.
@@ -58,12 +58,12 @@ def set_aside_invalid(
     (2999, {'ERROR: timeout': 1})
     """
     as_number("least_share", least_share, zero=True)
-    if isinstance(keep, str) or not isinstance(keep, Iterable):
-        raise TypeError(f"keep must be a collection of labels, as [{keep!r}]; got {keep!r}")
+    if isinstance(always_valid, str) or not isinstance(always_valid, Iterable):
+        raise TypeError(f"always_valid must be a collection of labels, as [{always_valid!r}]; got {always_valid!r}")
     columns, _, shape = vote_columns(votes, missing)
     absent = is_missing(columns[2])
     labels = [None if gone else label for label, gone in zip(columns[2].tolist(), absent, strict=True)]
-    kept = [None, *keep]  # the model refuses missing labels by their rows
+    kept = [None, *always_valid]  # the model refuses missing labels by their rows
     invalid = {
         label: count
         for label, count in Counter(labels).most_common()

@@ -18,11 +18,11 @@ from codiag.models.crowd._prior import run_with_estimated_prior
 from codiag.models.crowd._starts import start_from_given, start_from_moments
 from codiag.models.crowd._tables import CrowdTables, Tables, keep_results
 from codiag.models.crowd._uncertainty import HIGH, LOW, beta_intervals, posterior_deviations
-from codiag.models.crowd._votes import Votes, as_votes, with_gold
+from codiag.models.crowd._votes import Votes, as_votes, with_known_classes
 
 
 class VoteModel(CrowdTables, Model):
-    """Base of models of votes: fit, predict and tables. A model implements `learn` and `_classes_of`."""
+    """Base of models of votes: fit, predict and tables. A model implements `_fit` and `_classes_of`."""
 
     missing: Any
 
@@ -53,16 +53,16 @@ class VoteModel(CrowdTables, Model):
         --------
         >>> from codiag.models import DawidSkene
         >>> from codiag.synthetic import crowd_votes, worker_confusions
-        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, rng=0), rng=1)
         >>> DawidSkene(random_state=0).fit(crowd.votes).labels_.shape
         (100,)
         """
         with progress_if(progress, f"fitting {type(self).__name__}"):
-            found = self.learn(X, y)
+            found = self._fit(X, y)
         warn_caller(found)
         return self
 
-    def learn(self, data: Any, y: Any = None) -> tuple[Warning, ...]:
+    def _fit(self, data: Any, y: Any = None) -> tuple[Warning, ...]:
         """Do the work of `fit` without issuing warnings, and return them."""
         raise NotImplementedError
 
@@ -87,11 +87,11 @@ class VoteModel(CrowdTables, Model):
         --------
         >>> from codiag.models import DawidSkene
         >>> from codiag.synthetic import crowd_votes, worker_confusions
-        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, rng=0), rng=1)
         >>> DawidSkene(random_state=0).fit_predict(crowd.votes).shape
         (100,)
         """
-        warn_caller(self.learn(X, y))
+        warn_caller(self._fit(X, y))
         return self.labels_
 
     def fit_predict_proba(self, X: Any, y: Any = None) -> Any:  # noqa: N803
@@ -111,11 +111,11 @@ class VoteModel(CrowdTables, Model):
         --------
         >>> from codiag.models import DawidSkene
         >>> from codiag.synthetic import crowd_votes, worker_confusions
-        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, rng=0), rng=1)
         >>> DawidSkene(random_state=0).fit_predict_proba(crowd.votes).shape
         (100, 2)
         """
-        warn_caller(self.learn(X, y))
+        warn_caller(self._fit(X, y))
         return self.probas_
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
@@ -135,7 +135,7 @@ class VoteModel(CrowdTables, Model):
         --------
         >>> from codiag.models import DawidSkene
         >>> from codiag.synthetic import crowd_votes, worker_confusions
-        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, rng=0), rng=1)
         >>> DawidSkene(random_state=0).fit(crowd.votes).predict_proba(crowd.votes).shape
         (100, 2)
         """
@@ -160,7 +160,7 @@ class VoteModel(CrowdTables, Model):
         --------
         >>> from codiag.models import DawidSkene
         >>> from codiag.synthetic import crowd_votes, worker_confusions
-        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, rng=0), rng=1)
         >>> DawidSkene(random_state=0).fit(crowd.votes).predict(crowd.votes).shape
         (100,)
         """
@@ -171,7 +171,7 @@ class VoteModel(CrowdTables, Model):
 
     def _read(self, data: Any, y: Any) -> Votes:
         self.check_parameters()
-        return with_gold(as_votes(data, self.missing), y, missing=self.missing)
+        return with_known_classes(as_votes(data, self.missing), y, missing=self.missing)
 
 
 class DawidSkene(VoteModel):
@@ -226,7 +226,7 @@ class DawidSkene(VoteModel):
         series and data frames.
     probas_ : array of shape (n_tasks, n_classes)
         The probability of each class.
-    confusion_ : array of shape (n_workers, n_classes, n_classes)
+    confusion_matrices_ : array of shape (n_workers, n_classes, n_classes)
         Confusion matrices, given label by true class, with columns of sum one, which are ``errors_`` of crowd-kit; in
         a data frame rows are by worker and given label.
     priors_ : array of shape (n_classes,)
@@ -238,7 +238,7 @@ class DawidSkene(VoteModel):
     worker_accuracy_interval_ : array of shape (n_workers, 2)
         Lower and upper end of an interval that contains the accuracy with probability 0.9; in a data frame the columns
         are ``accuracy_low_90`` and ``accuracy_high_90``.
-    confusion_standard_errors_ : as `confusion_`
+    confusion_matrices_standard_errors_ : as `confusion_matrices_`
         Standard errors of the confusion matrices.
     loss_history_ : list of float
         The objective after each step, per vote: the log-likelihood plus the log-density of the prior. It never
@@ -335,7 +335,7 @@ class DawidSkene(VoteModel):
             if isinstance(value, str) and value not in words:
                 raise ValueError(f"{name} must be {words[0]!r}, {words[1]!r} or an array; got {value!r}")
 
-    def learn(self, data: Any, y: Any = None) -> tuple[Warning, ...]:
+    def _fit(self, data: Any, y: Any = None) -> tuple[Warning, ...]:
         """Do the work of `fit` without issuing warnings, and return them.
 
         Parameters
@@ -352,8 +352,8 @@ class DawidSkene(VoteModel):
         --------
         >>> from codiag.models import DawidSkene
         >>> from codiag.synthetic import crowd_votes, worker_confusions
-        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
-        >>> DawidSkene(random_state=0).learn(crowd.votes)
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, rng=0), rng=1)
+        >>> DawidSkene(random_state=0)._fit(crowd.votes)
         ()
         """
         votes = self._read(data, y)
@@ -369,7 +369,7 @@ class DawidSkene(VoteModel):
         columns = {"accuracy": accuracy, "standard_error": errors, LOW: low, HIGH: high}
         keep_results(self, votes, run.classes, known_or_uniform(run.model.confusions), run.model.shares, columns)
         self._model = run.model
-        self.confusion_standard_errors_ = Tables(votes).confusions(confusion_errors)
+        self.confusion_matrices_standard_errors_ = Tables(votes).confusions(confusion_errors)
         self.loss_history_, self.log_likelihood_ = run.history, run.log_likelihood
         self.init_, self.converged_ = start.init, run.converged
         return tuple(self._warnings(votes, start))

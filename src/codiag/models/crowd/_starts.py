@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
-from codiag._checks import UndeterminedError
+from codiag._checks import RankDeficientError
 from codiag.methods import Method
 from codiag.models.base import common_order, leading_range, mixture_weights, start_from_views, view_moments, weakest
 from codiag.models.crowd._em import CrowdModel, Prior, Start, as_numbers, expect, log_joint, one_coin
@@ -63,9 +63,9 @@ def estimate_crowd(
         return None
     most = max(3, MOST_CELLS // (votes.workers.size * votes.classes.size**2))
     groups = [random_groups(votes, rng) for _ in range(min(n_partitions, most))]
-    seed = int(rng.integers(2**31))
+    random_state = int(rng.integers(2**31))
     for make_views in (_added_votes, _leading_votes):
-        results = [_estimate_partition(votes, partition, make_views, method, seed) for partition in groups]
+        results = [_estimate_partition(votes, partition, make_views, method, random_state) for partition in groups]
         estimates = [result for result in results if result is not None]
         if 2 * len(estimates) >= len(groups):
             return _averaged(votes, estimates)
@@ -85,16 +85,16 @@ def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdM
     typical = np.average(mean, axis=0, weights=sizes)
     shares = mixture_weights(typical, np.bincount(votes.label, minlength=k) / votes.label.size)
     names = linear_sum_assignment(-typical * shares)[1]  # the assignment under which most votes are right
-    if votes.gold is not None:
-        known, same = votes.gold >= 0, np.eye(k)
+    if votes.known_class is not None:
+        known, same = votes.known_class >= 0, np.eye(k)
         probabilities = softmax(log_joint(votes, CrowdModel(mean, shares))[known], axis=1)
-        scores = same[votes.gold[known]].T @ probabilities  # known tasks of each class, by class of the model
+        scores = same[votes.known_class[known]].T @ probabilities  # known tasks of each class, by class of the model
         names = linear_sum_assignment(-GOLD_CREDIT * same[names] - scores)[1]
     return CrowdModel(mean[..., names], shares[names])
 
 
 def _estimate_partition(
-    votes: Votes, groups: np.ndarray, make_views: MakeViews, method: Method | None, seed: Any
+    votes: Votes, groups: np.ndarray, make_views: MakeViews, method: Method | None, rng: Any
 ) -> tuple[np.ndarray, float] | None:
     """Return confusion matrices (workers, given, true), classes in any order, and the strength of the weakest class."""
     k = votes.classes.size
@@ -103,9 +103,9 @@ def _estimate_partition(
     if not strength > max(noise, 1e-9):
         return None
     try:
-        weights, means = start_from_views(view_moments(views), k, method, seed)
+        weights, means = start_from_views(view_moments(views), k, method, rng)
         confusions = _worker_confusions(votes, groups, views, means, weights / weights.sum())
-    except (UndeterminedError, np.linalg.LinAlgError):
+    except (RankDeficientError, np.linalg.LinAlgError):
         return None
     return (confusions, strength) if np.all(np.isfinite(confusions)) else None
 
@@ -136,7 +136,7 @@ def _leading_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], 
         def multiply(vectors: np.ndarray, half: Any = half, others: Any = others) -> np.ndarray:
             return half.T @ (others @ (others.T @ (half @ vectors)))
 
-        views.append(side @ leading_range(multiply, side.shape[1], k, seed=0))
+        views.append(side @ leading_range(multiply, side.shape[1], k, random_state=0))
     return views, slice(1, None, 2)
 
 

@@ -102,7 +102,7 @@ class CrowdTables:
         --------
         >>> from codiag.models import DawidSkene
         >>> from codiag.synthetic import crowd_votes, worker_confusions
-        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, rng=0), rng=1)
         >>> list(DawidSkene(random_state=0).fit(crowd.votes).label_table())
         ['task', 'label', 'probability', 'p(0)', 'p(1)']
         """
@@ -138,13 +138,13 @@ class CrowdTables:
         -------
         dict of arrays of shape (n_workers,), or a data frame if votes came as one
             Worker, votes, accuracy, its standard error and interval, and all entries of the confusion matrices; of a
-            `Jury` also the number of the family, 0 for none, and the mean weight that a vote carried.
+            `Jury` also the number of the cluster, 0 for none, and the mean weight that a vote carried.
 
         Examples
         --------
         >>> from codiag.models import DawidSkene
         >>> from codiag.synthetic import crowd_votes, worker_confusions
-        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, rng=0), rng=1)
         >>> table = DawidSkene(random_state=0).fit(crowd.votes).worker_table()
         >>> table["accuracy"].shape
         (7,)
@@ -200,7 +200,7 @@ def keep_results(
     model.tasks_, model.workers_, model.classes_ = votes.tasks, votes.workers, votes.classes
     model.labels_ = tables.by_task(votes.classes[np.argmax(classes, axis=1)], "agg_label")
     model.probas_ = tables.by_class(classes)
-    model.confusion_ = tables.confusions(confusions)
+    model.confusion_matrices_ = tables.confusions(confusions)
     model.priors_ = tables.by_label(shares, "prior")
     model.worker_accuracy_ = tables.by_worker(workers["accuracy"], "accuracy")
     model.worker_accuracy_standard_errors_ = tables.by_worker(workers["standard_error"], "standard_error")

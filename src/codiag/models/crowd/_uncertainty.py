@@ -2,8 +2,8 @@ r"""Standard errors and intervals of the workers of a crowd: those of the poster
 
 The other workers are taken as known. A vote that is right with probability q has the information
 :math:`(q / a - (1 - q) / (1 - a))^2` about the accuracy a of its worker, where a vote on a task of known class has
-:math:`1 / (a (1 - a))`. The ratio is the number of votes on tasks of known class that it is worth. Confusion matrices
-have Dirichlet distributions, given so many votes and pseudo-counts, or those of an estimated prior.
+:math:`1 / (a (1 - a))`. The ratio is the number of votes on tasks of known class with the same information. Confusion
+matrices have Dirichlet distributions, given so many votes and pseudo-counts, or those of an estimated prior.
 """
 
 from __future__ import annotations

@@ -10,7 +10,14 @@ import numpy as np
 from scipy import sparse
 
 from codiag.labels import as_vector, sorted_names
-from codiag.models.crowd._forms import GOLD_FORMS, SHOWN, VOTE_COLUMNS, gold_columns, is_missing, vote_columns
+from codiag.models.crowd._forms import (
+    KNOWN_CLASS_FORMS,
+    SHOWN,
+    VOTE_COLUMNS,
+    is_missing,
+    known_class_columns,
+    vote_columns,
+)
 
 MOST_CELLS = 5 * 10**7
 """Largest number of entries of all confusion matrices; more must be a mistake, and would not fit into memory."""
@@ -28,7 +35,7 @@ class Votes:
         The names, sorted; in the order of their first appearance if they cannot be compared.
     library : str or None
         Module of the data frames that the votes came in, such as ``"pandas"``: results are returned in the same.
-    gold : array of int, shape (n_tasks,), or None
+    known_class : array of int, shape (n_tasks,), or None
         The index of the known class of each task; -1 if it is not known.
     by_row : bool
         Whether tasks are the rows of a matrix.
@@ -41,7 +48,7 @@ class Votes:
     workers: np.ndarray
     classes: np.ndarray
     library: str | None = None
-    gold: np.ndarray | None = None
+    known_class: np.ndarray | None = None
     by_row: bool = False
 
     @cached_property
@@ -83,16 +90,18 @@ class Votes:
 
     def with_known(self, classes: np.ndarray) -> np.ndarray:
         """Return probabilities of classes (n_tasks, n_classes), zero or one for tasks whose class is known."""
-        if self.gold is None:
+        if self.known_class is None:
             return classes
-        return np.where(self.gold[:, None] >= 0, self.gold[:, None] == np.arange(self.classes.size), classes)
+        return np.where(
+            self.known_class[:, None] >= 0, self.known_class[:, None] == np.arange(self.classes.size), classes
+        )
 
     def of_tasks(self, chosen: np.ndarray) -> Votes:
         """Return the votes on some of the tasks, given as a mask; workers and classes stay."""
         rows, numbers = chosen[self.task], np.cumsum(chosen) - 1
-        gold = None if self.gold is None else self.gold[chosen]
+        known_class = None if self.known_class is None else self.known_class[chosen]
         columns = {"task": numbers[self.task[rows]], "worker": self.worker[rows], "label": self.label[rows]}
-        return replace(self, **columns, tasks=self.tasks[chosen], gold=gold)
+        return replace(self, **columns, tasks=self.tasks[chosen], known_class=known_class)
 
 
 def as_votes(
@@ -149,13 +158,13 @@ def _check_size(votes: Votes) -> None:
         )
 
 
-def with_gold(votes: Votes, gold: Any, *, any_tasks: bool = False, missing: Any = None) -> Votes:
-    """Return votes with the known classes that `gold` gives for some of their tasks.
+def with_known_classes(votes: Votes, known_class: Any, *, any_tasks: bool = False, missing: Any = None) -> Votes:
+    """Return votes with the known classes that `known_class` gives for some of their tasks.
 
     Tasks without votes are ignored, as are labels that are None or NaN, or, in one entry for each row of a matrix of
     votes, the marker `missing`. If all tasks are without votes, this is an error unless `any_tasks` is true.
     """
-    known = {} if gold is None else _known_classes(votes, *gold_columns(gold), missing)
+    known = {} if known_class is None else _known_classes(votes, *known_class_columns(known_class), missing)
     rows = {name: place for place, name in enumerate(votes.tasks.tolist())}
     with_votes = {task: label for task, label in known.items() if task in rows}
     if not known or (any_tasks and not with_votes):
@@ -171,7 +180,7 @@ def with_gold(votes: Votes, gold: Any, *, any_tasks: bool = False, missing: Any 
         raise ValueError(f"y must give classes that votes have, as {list(classes)[:SHOWN]}; task {strange[0]} has none")
     places = np.full(votes.tasks.size, -1, dtype=np.int64)
     places[[rows[task] for task in with_votes]] = [classes[label] for label in with_votes.values()]
-    return replace(votes, gold=places)
+    return replace(votes, known_class=places)
 
 
 def _known_classes(votes: Votes, tasks: list[Any] | None, labels: list[Any], missing: Any) -> dict[Any, Any]:
@@ -183,7 +192,7 @@ def _known_classes(votes: Votes, tasks: list[Any] | None, labels: list[Any], mis
         if not votes.by_row or len(labels) != votes.tasks.size:
             raise ValueError(
                 f"y must say which task each class is of, or have a class for each row of a matrix of votes; got "
-                f"{len(labels)} classes for {votes.tasks.size} tasks. {GOLD_FORMS}"
+                f"{len(labels)} classes for {votes.tasks.size} tasks. {KNOWN_CLASS_FORMS}"
             )
         tasks = votes.tasks.tolist()
     if len(tasks) != len(labels):

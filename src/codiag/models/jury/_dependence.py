@@ -1,4 +1,4 @@
-r"""What judges have in common beyond the states of items: correlations of votes, their worth, and exact copies.
+r"""What judges have in common beyond the states of items: correlations of votes, effective votes, and exact copies.
 
 A vote of judge i on item t is a vector with a one at its label. From it the distribution that is expected of this judge
 is subtracted, given the state of the item, which is its class and difficulty, or its quality. The correlation of two
@@ -26,7 +26,7 @@ LEAST_SHARED = 5
 DRAWS = 5
 """Draws of the states over which correlations are averaged."""
 UNLIKELY = 0.01
-"""Probability that some pair is taken for alike, or for copies, although all judges are independent."""
+"""Probability that some pair is taken for correlated, or for copies, although all judges are independent."""
 
 
 class Pairs(NamedTuple):
@@ -49,9 +49,9 @@ class Pairs(NamedTuple):
         return matrix
 
 
-def views_of(family: np.ndarray) -> np.ndarray:
-    """Return the view that each judge is part of: a family, by its number, or the judge alone, from n_workers on."""
-    return np.where(family >= 0, family, family.size + np.arange(family.size))
+def views_of(cluster: np.ndarray) -> np.ndarray:
+    """Return the view that each judge is part of: a cluster, by its number, or the judge alone, from n_workers on."""
+    return np.where(cluster >= 0, cluster, cluster.size + np.arange(cluster.size))
 
 
 def own_frequencies(votes: Votes) -> np.ndarray:
@@ -98,7 +98,7 @@ def residual_correlations(votes: Votes, by_state: np.ndarray, states: np.ndarray
     return pairs._replace(values=np.mean(drawn, axis=0))
 
 
-def is_alike(pairs: Pairs) -> np.ndarray:
+def is_correlated(pairs: Pairs) -> np.ndarray:
     """Return which pairs correlate more than the largest of so many would if all judges were independent."""
     limit = np.sqrt(2 * np.log(max(pairs.values.size, 1) / UNLIKELY))  # the normal tail at most
     return pairs.values * np.sqrt(pairs.shared) > limit
@@ -136,16 +136,19 @@ class Dependence(NamedTuple):
     votes: float
 
 
-def measure_dependence(votes: Votes, pairs: Pairs, family: np.ndarray) -> Dependence:
-    """Return what votes are worth; judges of a family, by its number, -1 for none, have its mean correlation."""
-    inside = (family[pairs.first] == family[pairs.second]) & (family[pairs.first] >= 0)
-    places, sizes = family[pairs.first[inside]], pairs.shared[inside]
-    n_families = int(family.max(initial=-1)) + 1
-    totals = np.bincount(places, sizes * pairs.values[inside], n_families)
-    within = np.clip(totals / np.maximum(np.bincount(places, sizes, n_families), 1), 0, 1)
-    view = views_of(family)[votes.worker]
-    _, place, counts = np.unique(votes.task * (2 * family.size) + view, return_inverse=True, return_counts=True)
-    alike = counts[place.ravel()]
-    weights = 1 / (1 + (alike - 1) * np.append(within, 1.0)[family[votes.worker]])  # a repeated vote is one
-    mean = np.bincount(votes.worker, weights, family.size) / np.maximum(votes.votes_of_workers, 1)
+def measure_dependence(votes: Votes, pairs: Pairs, cluster: np.ndarray) -> Dependence:
+    """Return the effective number of votes, and their weights.
+
+    Judges of a cluster, by its number, -1 for none, have its mean correlation.
+    """
+    inside = (cluster[pairs.first] == cluster[pairs.second]) & (cluster[pairs.first] >= 0)
+    places, sizes = cluster[pairs.first[inside]], pairs.shared[inside]
+    n_clusters = int(cluster.max(initial=-1)) + 1
+    totals = np.bincount(places, sizes * pairs.values[inside], n_clusters)
+    within = np.clip(totals / np.maximum(np.bincount(places, sizes, n_clusters), 1), 0, 1)
+    view = views_of(cluster)[votes.worker]
+    _, place, counts = np.unique(votes.task * (2 * cluster.size) + view, return_inverse=True, return_counts=True)
+    repeats = counts[place.ravel()]
+    weights = 1 / (1 + (repeats - 1) * np.append(within, 1.0)[cluster[votes.worker]])  # a repeated vote is one
+    mean = np.bincount(votes.worker, weights, cluster.size) / np.maximum(votes.votes_of_workers, 1)
     return Dependence(pairs, mean, float(weights.sum() / votes.tasks.size))

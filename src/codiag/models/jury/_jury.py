@@ -25,41 +25,41 @@ from codiag.models.crowd import (
     not_converged,
     one_coin,
 )
+from codiag.models.jury._cluster_model import ClusterRun, run_clusters
+from codiag.models.jury._clusters import MAX_ITER, as_clusters, cluster_shares, find_clusters, sample_tasks
 from codiag.models.jury._dependence import Dependence, find_copies, measure_dependence, residual_correlations
-from codiag.models.jury._families import MAX_ITER, as_families, family_shares, find_families, sample_tasks
-from codiag.models.jury._family_model import FamilyRun, run_families
 from codiag.models.jury._ordered import OrderedRun, run_ordered
 
 FEWEST_VIEWS = 3
-"""Different voices, which are families and judges alone, or effective votes, below which nothing shows who is right."""
+"""Different voices, which are clusters and judges alone, or effective votes, below which nothing shows who is right."""
 HALVES = 8
 """Random halves of the items, to which the model is fitted again for standard errors."""
 
 
 class Jury(VoteModel):
-    r"""Labels from judges who think alike: families of judges, items that are hard for all, and grades.
+    r"""Labels from correlated judges: clusters of judges, items that are hard for all, and grades.
 
-    A judge gives labels by a confusion matrix, as in `DawidSkene`. The judges of a family share a second answer to
+    A judge gives labels by a confusion matrix, as in `DawidSkene`. The judges of a cluster share a second answer to
     every item, which each follows with a probability of its own, so that their mistakes are the same mistakes and
     their votes count as one view of the item. Items differ in difficulty: on a hard one all judges guess more often.
-    Votes are then correlated although judges are independent, and judges are called a family only if their votes
-    agree more than class and difficulty of the items explain. Different families are independent given these two.
+    Votes are then correlated although judges are independent, and judges are called a cluster only if their votes
+    agree more than class and difficulty of the items explain. Different clusters are independent given these two.
 
-    *Needs* three different voices: families, and judges who stand alone; with fewer, labels are those of the majority,
-    with a warning. *Costs*, for n votes on t items, k classes and f families, :math:`O(n k + t f k^2)` for each step of
-    expectation maximization, and some thirty fits to at most 1000 items if families are sought. *Guarantees* an
+    *Needs* three different voices: clusters, and judges who stand alone; with fewer, labels are those of the majority,
+    with a warning. *Costs*, for n votes on t items, k classes and f clusters, :math:`O(n k + t f k^2)` for each step of
+    expectation maximization, and some thirty fits to at most 1000 items if clusters are sought. *Guarantees* an
     objective that never decreases. *Fails* if all judges are wrong in the same way: votes alone do not show it, but
     known classes do.
 
     Parameters
     ----------
-    families : "auto", None, mapping or sequence of length n_workers
-        Judges who think alike, such as versions of one language model: found from the votes, none, or given. A mapping
-        has the name of the family of every judge, a sequence has these in sorted order of the judges; None for a judge
+    clusters : "auto", None, mapping or sequence of length n_workers
+        Correlated judges, such as versions of one language model: found from the votes, none, or given. A mapping
+        has the name of the cluster of every judge, a sequence has these in sorted order of the judges; None for a judge
         without one.
     ordered : bool
         Whether classes are grades, in sorted order, that judges give by thresholds on a quality of the item, which
-        they see with errors of their own and of their family.
+        they see with errors of their own and of their cluster.
     one_coin : bool
         Whether a judge is right with the same probability in all classes, and wrong labels are uniform.
     max_iter : int
@@ -70,23 +70,24 @@ class Jury(VoteModel):
     missing : object
         Marker of a cell without a vote in a matrix of items and judges, besides NaN and None.
     random_state : int or numpy.random.Generator, optional
-        Seed of the items that are sampled to find families, and of the halves of the items for standard errors.
+        Seed of the items that are sampled to find clusters, and of the halves of the items for standard errors.
 
     Attributes
     ----------
-    labels_, probas_, priors_, confusion_ : as of `DawidSkene`
+    labels_, probas_, priors_, confusion_matrices_ : as of `DawidSkene`
         Labels, probabilities of the classes, their shares, and confusion matrices (worker, given, true).
     worker_accuracy_, worker_accuracy_standard_errors_, worker_accuracy_interval_ : as of `DawidSkene`
         How often each judge is right; errors come from fits to halves of the items.
-    families_ : list of arrays
-        The judges of each family of two or more.
+    clusters_ : list of arrays
+        The judges of each cluster of two or more.
     copies_ : list of pairs
         Judges who gave the same labels to all items they share, and to too many for chance.
     dependence_ : array of shape (n_workers, n_workers)
         Correlation of the votes of two judges beyond class and difficulty; NaN if they share too few items.
-    effective_votes_ : float
-        Number of independent votes on an item that the votes are worth, in the mean over items.
-    effective_votes_interval_ : array of shape (2,)
+    n_effective_annotators_ : float
+        Effective number of annotators: how many independent votes on an item hold as much information, in the mean
+        over items.
+    effective_annotators_interval_ : array of shape (2,)
         Lower and upper end of an interval that contains it with probability 0.9.
     reason_ : str or None
         Why labels are those of the majority, if they are.
@@ -101,15 +102,15 @@ class Jury(VoteModel):
     --------
     DawidSkene : The model of independent workers.
     codiag.io.preference_votes : Choices between two answers as votes.
-    codiag.plotting.dependence : The figure of judges who think alike.
+    codiag.plotting.dependence : The figure of correlated judges.
 
     Examples
     --------
     >>> from codiag.models import Jury
     >>> from codiag.synthetic import jury_votes
-    >>> votes = jury_votes(500, [4, 1, 1, 1, 1], 3, shared=0.8, seed=0)     # one family of four, four judges alone
+    >>> votes = jury_votes(500, [4, 1, 1, 1, 1], 3, shared=0.8, rng=0)     # one cluster of four, four judges alone
     >>> jury = Jury(random_state=0).fit(votes.votes)
-    >>> [family.tolist() for family in jury.families_]
+    >>> [cluster.tolist() for cluster in jury.clusters_]
     [[0, 1, 2, 3]]
     """
 
@@ -118,7 +119,7 @@ class Jury(VoteModel):
     def __init__(
         self,
         *,
-        families: str | Mapping[Any, Any] | Sequence[Any] | None = "auto",
+        clusters: str | Mapping[Any, Any] | Sequence[Any] | None = "auto",
         ordered: bool = False,
         one_coin: bool = False,
         max_iter: int = 100,
@@ -126,7 +127,7 @@ class Jury(VoteModel):
         missing: Any = -1,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
-        self.families = families
+        self.clusters = clusters
         self.ordered = ordered
         self.one_coin = one_coin
         self.max_iter = max_iter
@@ -147,10 +148,10 @@ class Jury(VoteModel):
         as_number("tol", self.tol, zero=True)
         as_flag("ordered", self.ordered)
         as_flag("one_coin", self.one_coin)
-        if isinstance(self.families, str) and self.families != "auto":
-            raise ValueError(f"families must be 'auto', None, or give the family of every judge; got {self.families!r}")
+        if isinstance(self.clusters, str) and self.clusters != "auto":
+            raise ValueError(f"clusters must be 'auto', None, or the cluster of every judge; got {self.clusters!r}")
 
-    def learn(self, data: Any, y: Any = None) -> tuple[Warning, ...]:
+    def _fit(self, data: Any, y: Any = None) -> tuple[Warning, ...]:
         """Do the work of `fit` without issuing warnings, and return them.
 
         Parameters
@@ -167,97 +168,101 @@ class Jury(VoteModel):
         --------
         >>> from codiag.models import Jury
         >>> from codiag.synthetic import crowd_votes, worker_confusions
-        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
-        >>> Jury(random_state=0).learn(crowd.votes)
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, rng=0), rng=1)
+        >>> Jury(random_state=0)._fit(crowd.votes)
         ()
         """
         votes = self._read(data, y)
         rng = as_generator(self.random_state, "random_state")
         copies = find_copies(votes)
-        family = self._family(votes, copies, rng)
-        run = self._run(votes, family, rng)
+        cluster = self._cluster(votes, copies, rng)
+        run = self._run(votes, cluster, rng)
         self._model = run.model
-        dependence = self._dependence(votes, run, family, rng)
-        self.effective_votes_ = dependence.votes
-        self.reason_ = _reason(votes, family, dependence)
+        dependence = self._dependence(votes, run, cluster, rng)
+        self.n_effective_annotators_ = dependence.votes
+        self.reason_ = _reason(votes, cluster, dependence)
         classes = self._classes_of(votes)
         cells = counted(votes, classes)
         cells += added_votes(cells, estimate_prior(cells, one_coin=self.one_coin))
         confusions = one_coin(cells) if self.one_coin else cells / cells.sum(axis=1, keepdims=True)
         shares = classes.mean(axis=0)
         accuracy = np.einsum("wcc,c->w", confusions, shares)
-        errors, effective_error = self._errors(votes, run, family, rng)
+        errors, effective_error = self._errors(votes, run, cluster, rng)
         low, high = beta_intervals(accuracy, errors).T
         columns = {"accuracy": accuracy, "standard_error": errors, LOW: low, HIGH: high}
-        columns |= {"family": family + 1, "weight": dependence.weights}
+        columns |= {"cluster": cluster + 1, "weight": dependence.weights}
         keep_results(self, votes, classes, confusions, shares, columns)
-        self._family_numbers, self._pairs = family, dependence.pairs
-        self.families_ = [votes.workers[family == number] for number in range(family.max(initial=-1) + 1)]
+        self._cluster_numbers, self._pairs = cluster, dependence.pairs
+        self.clusters_ = [votes.workers[cluster == number] for number in range(cluster.max(initial=-1) + 1)]
         self.copies_ = [tuple(votes.workers[list(pair)].tolist()) for pair in copies]
-        self.dependence_ = Tables(votes).by_worker(dependence_among(self, np.arange(family.size)), votes.workers)
+        self.dependence_ = Tables(votes).by_worker(dependence_among(self, np.arange(cluster.size)), votes.workers)
         ends = dependence.votes + effective_error * ndtri(TAILS)
-        self.effective_votes_interval_ = np.clip(ends, 0, votes.label.size / votes.tasks.size)
+        self.effective_annotators_interval_ = np.clip(ends, 0, votes.label.size / votes.tasks.size)
         self.loss_history_, self.converged_ = run.history, run.converged
         return tuple(self._warnings())
 
-    def family_table(self) -> Any:
-        """Return the judges who think alike as a table, family by family.
+    def cluster_table(self) -> Any:
+        """Return the correlated judges as a table, cluster by cluster.
 
         Returns
         -------
         dict of arrays, or a data frame if votes came as one
-            The number of the family, from 1; the judge; the mean correlation with the others of the family; and the
+            The number of the cluster, from 1; the judge; the mean correlation with the others of the cluster; and the
             mean weight that a vote of the judge carried.
 
         Examples
         --------
         >>> from codiag.models import Jury
         >>> from codiag.synthetic import jury_votes
-        >>> votes = jury_votes(500, [4, 1, 1, 1, 1], 3, shared=0.8, seed=0)
-        >>> Jury(random_state=0).fit(votes.votes).family_table()["worker"].tolist()
+        >>> votes = jury_votes(500, [4, 1, 1, 1, 1], 3, shared=0.8, rng=0)
+        >>> Jury(random_state=0).fit(votes.votes).cluster_table()["worker"].tolist()
         [0, 1, 2, 3]
         """
-        order = np.argsort(self._family_numbers, kind="stable")
-        order = order[self._family_numbers[order] >= 0]
-        alike = np.empty(order.size)
-        for number in np.unique(self._family_numbers[order]):
-            members = self._family_numbers[order] == number
+        order = np.argsort(self._cluster_numbers, kind="stable")
+        order = order[self._cluster_numbers[order] >= 0]
+        correlation = np.empty(order.size)
+        for number in np.unique(self._cluster_numbers[order]):
+            members = self._cluster_numbers[order] == number
             matrix = dependence_among(self, order[members])
             np.fill_diagonal(matrix, np.nan)
             known = ~np.isnan(matrix)
-            alike[members] = np.sum(np.where(known, matrix, 0.0), axis=1) / np.maximum(known.sum(axis=1), 1)
-        columns = {"family": self._family_numbers[order] + 1, "worker": self.workers_[order], "alike": alike}
+            correlation[members] = np.sum(np.where(known, matrix, 0.0), axis=1) / np.maximum(known.sum(axis=1), 1)
+        columns = {
+            "cluster": self._cluster_numbers[order] + 1,
+            "worker": self.workers_[order],
+            "correlation": correlation,
+        }
         return frame_of(columns | {"weight": self._workers["weight"][order]}, self._votes.library)
 
-    def _family(self, votes: Votes, copies: list[tuple[int, int]], rng: np.random.Generator) -> np.ndarray:
-        if self.families is None:
+    def _cluster(self, votes: Votes, copies: list[tuple[int, int]], rng: np.random.Generator) -> np.ndarray:
+        if self.clusters is None:
             return np.full(votes.workers.size, -1)
-        if not isinstance(self.families, str):
-            return as_families(self.families, votes.workers)
-        return find_families(votes, copies, rng)
+        if not isinstance(self.clusters, str):
+            return as_clusters(self.clusters, votes.workers)
+        return find_clusters(votes, copies, rng)
 
-    def _run(self, votes: Votes, family: np.ndarray, rng: np.random.Generator) -> FamilyRun | OrderedRun:
+    def _run(self, votes: Votes, cluster: np.ndarray, rng: np.random.Generator) -> ClusterRun | OrderedRun:
         if not self.ordered:
-            start = family_shares(votes, family)
-            return run_families(votes, family, start, self.max_iter, self.tol, coin=self.one_coin)
+            start = cluster_shares(votes, cluster)
+            return run_clusters(votes, cluster, start, self.max_iter, self.tol, coin=self.one_coin)
         sample, model = sample_tasks(votes, rng), None
         if sample is not votes:  # a step costs much, so that the first ones are for a sample
-            model = run_ordered(sample, family, self.max_iter, self.tol).model
-        return run_ordered(votes, family, self.max_iter, self.tol, model)
+            model = run_ordered(sample, cluster, self.max_iter, self.tol).model
+        return run_ordered(votes, cluster, self.max_iter, self.tol, model)
 
     def _dependence(
-        self, votes: Votes, run: FamilyRun | OrderedRun, family: np.ndarray, rng: np.random.Generator
+        self, votes: Votes, run: ClusterRun | OrderedRun, cluster: np.ndarray, rng: np.random.Generator
     ) -> Dependence:
         pairs = residual_correlations(votes, run.model.by_state(), run.states, rng)
-        return measure_dependence(votes, pairs, family)
+        return measure_dependence(votes, pairs, cluster)
 
     def _classes_of(self, votes: Votes) -> np.ndarray:
         if self.reason_ is not None:
-            return _majority(votes, self.effective_votes_)
+            return _majority(votes, self.n_effective_annotators_)
         return votes.with_known(self._model.classes(self._model.states(votes)))
 
     def _errors(
-        self, votes: Votes, run: FamilyRun | OrderedRun, family: np.ndarray, rng: np.random.Generator
+        self, votes: Votes, run: ClusterRun | OrderedRun, cluster: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, float]:
         """Return standard errors of the accuracies of judges and of effective votes, by refitting to halves of items.
 
@@ -265,18 +270,18 @@ class Jury(VoteModel):
         by the refitted models show what these contribute; the votes of a judge are a sample as well.
         """
         classes, halves = self._classes_of(votes), []
-        center = np.append(_mean_right(votes, classes), self.effective_votes_)
+        center = np.append(_mean_right(votes, classes), self.n_effective_annotators_)
         for _ in range(HALVES):
             chosen = rng.permutation(votes.tasks.size) < (votes.tasks.size + 1) // 2
             some = votes.of_tasks(chosen)
             if isinstance(run, OrderedRun):
-                again: FamilyRun | OrderedRun = run_ordered(some, family, MAX_ITER, self.tol, run.model)
+                again: ClusterRun | OrderedRun = run_ordered(some, cluster, MAX_ITER, self.tol, run.model)
             else:
-                again = run_families(some, family, classes[chosen], MAX_ITER, self.tol, coin=self.one_coin)
+                again = run_clusters(some, cluster, classes[chosen], MAX_ITER, self.tol, coin=self.one_coin)
             found = classes
             if self.reason_ is None:
                 found = votes.with_known(again.model.drawn(rng).classes(again.model.states(votes)))
-            halves.append([*_mean_right(votes, found), self._dependence(some, again, family, rng).votes])
+            halves.append([*_mean_right(votes, found), self._dependence(some, again, cluster, rng).votes])
         squares = np.mean((np.array(halves) - center) ** 2, axis=0)
         right, n = center[:-1], votes.votes_of_workers
         sampling = (right * n + 1) * ((1 - right) * n + 1) / (n + 2) ** 2 / (n + 3)  # of a Beta distribution
@@ -303,15 +308,15 @@ def _mean_right(votes: Votes, classes: np.ndarray) -> np.ndarray:
     return right / np.maximum(votes.votes_of_workers, 1)
 
 
-def _reason(votes: Votes, family: np.ndarray, dependence: Dependence) -> str | None:
+def _reason(votes: Votes, cluster: np.ndarray, dependence: Dependence) -> str | None:
     """Return why labels must be those of the majority: of two views of an item either may be right."""
-    n_families = int(family.max(initial=-1)) + 1
-    n_views = n_families + int(np.sum(family < 0))
-    if n_families == 0 or max(n_views, dependence.votes) >= FEWEST_VIEWS or votes.gold is not None:
+    n_clusters = int(cluster.max(initial=-1)) + 1
+    n_views = n_clusters + int(np.sum(cluster < 0))
+    if n_clusters == 0 or max(n_views, dependence.votes) >= FEWEST_VIEWS or votes.known_class is not None:
         return None
-    views = f"form {n_views} families" if n_views > 1 else "think as one"
+    views = f"form {n_views} clusters" if n_views > 1 else "think as one"
     return (
-        f"the {votes.workers.size} judges {views} and are worth {dependence.votes:.1f} independent votes on an item, "
+        f"the {votes.workers.size} judges {views}, with {dependence.votes:.1f} effective votes on an item, "
         "too few to tell who is right"
     )
 

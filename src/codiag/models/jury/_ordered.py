@@ -1,6 +1,6 @@
 r"""Ordered classes: grades as thresholds on a quality that workers see with errors.
 
-A task has a quality x with a standard normal distribution, and a family of workers has an error e of its own on every
+A task has a quality x with a standard normal distribution, and a cluster of workers has an error e of its own on every
 task, normal as well. Worker i gives at most the grade c with probability
 :math:`\Phi(\tau_{ic} - b_i x - d_i e)`. With k classes these are k + 1 numbers for each worker, where a confusion
 matrix has k (k - 1), and quality varies within a class: what all workers find hard to grade is not taken for evidence.
@@ -8,7 +8,7 @@ Both x and e are summed over grids, and the numbers of workers follow from Fishe
 for each step of expectation maximization.
 
 Worker i is in two minds between the grades c and c + 1 at the quality :math:`\tau_{ic} / b_i`. The classes themselves
-are separated by the medians of these over the workers, each family with the weight of one.
+are separated by the medians of these over the workers, each cluster with the weight of one.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from codiag.models.crowd import Votes
+from codiag.models.jury._cluster_model import Cluster, clusters_of
 from codiag.models.jury._dependence import views_of
-from codiag.models.jury._family_model import Family, families_of
 
 QUALITY = np.linspace(-3.0, 3.0, 21)
 """Grid of the quality of tasks."""
 ERROR = np.linspace(-2.0, 2.0, 5)
-"""Grid of the error of a family."""
+"""Grid of the error of a cluster."""
 SPREAD = 3.0
 """Standard deviation of thresholds and slopes in their prior, which keeps those of workers with few votes finite."""
 LEAST = 1e-9
@@ -38,12 +38,12 @@ def _normal_weights(grid: np.ndarray) -> np.ndarray:
 
 
 class OrderedModel(NamedTuple):
-    """Thresholds (workers, classes - 1), slopes in quality and in the error of the family, and families of workers."""
+    """Thresholds (workers, classes - 1), slopes in quality and in the error of the cluster, and clusters of workers."""
 
     thresholds: np.ndarray
     slopes: np.ndarray
     errors: np.ndarray
-    family: np.ndarray
+    cluster: np.ndarray
     known_cuts: np.ndarray | None = None
 
     def probabilities(self) -> np.ndarray:
@@ -53,23 +53,23 @@ class OrderedModel(NamedTuple):
         return np.maximum(np.diff(below, axis=1, prepend=0.0, append=1.0), LEAST)
 
     def by_state(self) -> np.ndarray:
-        """Return the probability of every vote, whatever the error of the family, (workers, labels, qualities)."""
+        """Return the probability of every vote, whatever the error of the cluster, (workers, labels, qualities)."""
         return self.probabilities() @ _normal_weights(ERROR)
 
     def states(self, votes: Votes) -> np.ndarray:
         """Return the probabilities of the qualities of items, (items, qualities)."""
-        return expect_ordered(votes, families_of(votes, self.family), self)[0]
+        return expect_ordered(votes, clusters_of(votes, self.cluster), self)[0]
 
     def cuts(self) -> tuple[np.ndarray, np.ndarray]:
         r"""Return the qualities that separate the classes, and their standard errors, (classes - 1,) each.
 
-        They are medians over families of the medians over workers; the standard error of a median of normal variables
+        They are medians over clusters of the medians over workers; the standard error of a median of normal variables
         is :math:`\sqrt{\pi / 2}` times that of the mean.
         """
         if self.known_cuts is not None:
             return self.known_cuts, np.zeros_like(self.known_cuts)
         able = self.slopes > 0
-        view = views_of(self.family)[able]
+        view = views_of(self.cluster)[able]
         places = self.thresholds[able] / self.slopes[able, None]
         views = np.array([np.median(places[view == each], axis=0) for each in np.unique(view)])
         if len(views) == 0:
@@ -78,7 +78,7 @@ class OrderedModel(NamedTuple):
         return np.median(views, axis=0), np.sqrt(np.pi / 2 / len(views)) * spread
 
     def drawn(self, rng: np.random.Generator) -> OrderedModel:
-        """Return the model with other cuts, drawn by their standard errors: few families tell where these are."""
+        """Return the model with other cuts, drawn by their standard errors: few clusters tell where these are."""
         cuts, errors = self.cuts()
         return self._replace(known_cuts=np.maximum.accumulate(cuts + errors * rng.standard_normal(cuts.size)))
 
@@ -105,14 +105,14 @@ class OrderedRun(NamedTuple):
 
 
 def run_ordered(
-    votes: Votes, family: np.ndarray, max_iter: int, tol: float, model: OrderedModel | None = None
+    votes: Votes, cluster: np.ndarray, max_iter: int, tol: float, model: OrderedModel | None = None
 ) -> OrderedRun:
     """Fit the model by expectation maximization, until the log-likelihood rises by less than `tol` per vote."""
-    families, converged = families_of(votes, family), False
+    clusters, converged = clusters_of(votes, cluster), False
     history: list[float] = []
-    model = begin_ordered(votes, family) if model is None else model
+    model = begin_ordered(votes, cluster) if model is None else model
     while len(history) < max_iter and not converged:
-        quality, log_likelihood, counts = expect_ordered(votes, families, model)
+        quality, log_likelihood, counts = expect_ordered(votes, clusters, model)
         history.append(log_likelihood / votes.label.size)
         converged = len(history) > 1 and history[-1] - history[-2] < tol
         if not converged:
@@ -120,28 +120,28 @@ def run_ordered(
     return OrderedRun(model, quality, log_likelihood, history, converged)
 
 
-def begin_ordered(votes: Votes, family: np.ndarray) -> OrderedModel:
+def begin_ordered(votes: Votes, cluster: np.ndarray) -> OrderedModel:
     """Return workers with thresholds by the frequencies of their labels, and slopes of one."""
-    n_workers, k = family.size, votes.classes.size
+    n_workers, k = cluster.size, votes.classes.size
     cells = np.bincount(votes.worker * k + votes.label, minlength=n_workers * k).reshape(-1, k) + 0.5
     below = np.cumsum(cells, axis=1)[:, :-1] / cells.sum(axis=1, keepdims=True)
-    errors = np.where(family >= 0, 1.0, 0.0)
-    return OrderedModel(ndtri(below) * np.sqrt(2 + errors)[:, None], np.ones(n_workers), errors, family)
+    errors = np.where(cluster >= 0, 1.0, 0.0)
+    return OrderedModel(ndtri(below) * np.sqrt(2 + errors)[:, None], np.ones(n_workers), errors, cluster)
 
 
-def expect_ordered(votes: Votes, families: list[Family], model: OrderedModel) -> tuple[np.ndarray, float, np.ndarray]:
+def expect_ordered(votes: Votes, clusters: list[Cluster], model: OrderedModel) -> tuple[np.ndarray, float, np.ndarray]:
     """Return the probabilities of qualities (tasks, qualities), the log-likelihood, and expected votes.
 
-    Expected votes are by worker, label, quality and error of the family.
+    Expected votes are by worker, label, quality and error of the cluster.
     """
     k = votes.classes.size
     logs = np.log(model.probabilities())
     n_grid, n_errors = logs.shape[2:]
-    alone = model.family < 0
+    alone = model.cluster < 0
     singles = np.where(alone[:, None, None], logs[..., n_errors // 2], 0.0)
     joint = votes.counts @ singles.reshape(-1, n_grid) + np.log(_normal_weights(QUALITY))
     conditional = []
-    for each in families:
+    for each in clusters:
         terms = sum(
             part @ logs[each.workers, label].reshape(-1, n_grid * n_errors) for label, part in enumerate(each.counts)
         )
@@ -155,14 +155,14 @@ def expect_ordered(votes: Votes, families: list[Family], model: OrderedModel) ->
     quality = np.exp(joint - largest)
     totals = quality.sum(axis=1, keepdims=True)
     quality /= totals
-    if votes.gold is not None:
-        known = votes.gold >= 0
-        inside = model.classes(np.eye(n_grid)).T[votes.gold[known]] + LEAST
+    if votes.known_class is not None:
+        known = votes.known_class >= 0
+        inside = model.classes(np.eye(n_grid)).T[votes.known_class[known]] + LEAST
         quality[known] *= inside
         quality /= quality.sum(axis=1, keepdims=True)
     counts = np.zeros((alone.size, k, n_grid, n_errors))
     counts[..., n_errors // 2] = (votes.by_worker @ quality).reshape(-1, k, n_grid) * alone[:, None, None]
-    for each, terms in zip(families, conditional, strict=True):
+    for each, terms in zip(clusters, conditional, strict=True):
         posterior = (quality[each.tasks][:, :, None] * terms).reshape(-1, n_grid * n_errors)
         for label, part in enumerate(each.counts):
             counts[each.workers, label] = (part.T @ posterior).reshape(-1, n_grid, n_errors)
@@ -187,7 +187,7 @@ def maximize_ordered(model: OrderedModel, counts: np.ndarray) -> OrderedModel:
         slopes[:, c, c + 1] = -density[:, c + 1]
     along = -np.diff(density, axis=1)
     slopes[:, k - 1] = along * x
-    slopes[:, k] = along * e * (model.family >= 0)[:, None, None]
+    slopes[:, k] = along * e * (model.cluster >= 0)[:, None, None]
     flat = slopes.reshape(n_workers, k + 1, k * nodes)
     score = np.einsum("wpn,wn->wp", flat, (counts / chances).reshape(n_workers, -1))
     scaled = flat * (counts.sum(axis=1, keepdims=True) / chances).reshape(n_workers, 1, -1)
@@ -203,5 +203,5 @@ def maximize_ordered(model: OrderedModel, counts: np.ndarray) -> OrderedModel:
         if not np.any(wrong):
             break
         size[wrong] /= 2
-    moved[:, k] *= model.family >= 0
-    return OrderedModel(moved[:, : k - 1], moved[:, k - 1], moved[:, k], model.family)
+    moved[:, k] *= model.cluster >= 0
+    return OrderedModel(moved[:, : k - 1], moved[:, k - 1], moved[:, k], model.cluster)

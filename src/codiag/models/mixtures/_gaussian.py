@@ -12,7 +12,7 @@ from sklearn.base import DensityMixin, clone
 from sklearn.utils.validation import validate_data
 
 from codiag._arrays import is_dask
-from codiag._checks import UndeterminedError
+from codiag._checks import RankDeficientError
 from codiag.methods import Method
 from codiag.models.base import CORE_METHOD, MomentModel, PartialFit, sum_over_rows, warn_caller
 from codiag.models.mixtures._gaussian_em import GaussianScores, em_sums, from_em_sums, log_likelihood
@@ -148,7 +148,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
                 "Gaussian; got 0"
             )
 
-    def learn(self, data: Any) -> tuple[Warning, ...]:
+    def _fit(self, data: Any) -> tuple[Warning, ...]:
         """Do the work of `fit` without issuing warnings, and return them.
 
         Parameters
@@ -162,7 +162,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
             The warnings of `fit`.
         """
         self.check_parameters()
-        moments_of: MomentsOf = cache(self.moments_by_number(data))
+        moments_of: MomentsOf = cache(self.moments_function(data))
         k = self.n_components
         if k is None:
             k, moments = self._detectable(moments_of)
@@ -186,7 +186,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
         for by_feature in (True, False) if self.covariance_type == "diag" and k > 1 else (False,):
             try:
                 moments = moments_of(k, by_feature)
-            except UndeterminedError:
+            except RankDeficientError:
                 if by_feature or estimates:
                     continue
                 raise
@@ -195,7 +195,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
             return estimates[0]
         return max(estimates, key=lambda estimate: _log_likelihood(estimate[0], estimate[2].samples))
 
-    def moments_by_number(self, data: Any) -> MomentsOf:
+    def moments_function(self, data: Any) -> MomentsOf:
         """Return a function from a number of Gaussians to moments of samples (n, n_features), an array or of dask."""
         if is_dask(data):
             self.n_features_in_ = data.shape[1]
@@ -206,7 +206,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
     def _moments_of(self, samples: Samples) -> MomentsOf:
         def moments_of(k: int, by_feature: bool = self.covariance_type == "diag") -> LocatedMoments:
             _check_size(samples.sums.n, samples.mean.size, k)
-            return gaussian_moments(samples, k, self.strategy(), by_feature=by_feature)
+            return gaussian_moments(samples, k, self._resolved_method(), by_feature=by_feature)
 
         return moments_of
 
@@ -240,13 +240,13 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
         components = moments.parameters(fit)
         return replace(components, means=components.means + moments.samples.mean)
 
-    def polished(self, components: Gaussians, moments: LocatedMoments) -> Gaussians:
+    def _refine(self, components: Gaussians, moments: LocatedMoments) -> Gaussians:
         """Return the Gaussians in the unit of the data, after steps of EM if samples can be read."""
         if self.covariance_type == "diag":
             variances = np.repeat(components.covariances[:, None], components.means.shape[1], axis=1)
             components = replace(components, covariances=variances)
         if moments.samples.data is not None:
-            components = super().polished(components, moments)
+            components = super()._refine(components, moments)
         center, unit = moments.samples.location
         return replace(components, means=components.means * unit + center, covariances=components.covariances * unit**2)
 
@@ -285,7 +285,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
         >>> SphericalGaussianMixture(2, random_state=0).fit_predict(X).shape
         (1000,)
         """
-        warn_caller(self.learn(X))
+        warn_caller(self._fit(X))
         return self.predict(X)
 
 
@@ -296,7 +296,7 @@ def _check_size(n: int, d: int, k: int) -> None:
             f"got {k}"
         )
     if k > n:
-        raise UndeterminedError(f"n_components must be at most {n}, the number of samples; got {k}")
+        raise RankDeficientError(f"n_components must be at most {n}, the number of samples; got {k}")
 
 
 def _log_likelihood(components: Gaussians, samples: Samples) -> float:

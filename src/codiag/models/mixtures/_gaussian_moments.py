@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from codiag._checks import UndeterminedError
+from codiag._checks import RankDeficientError
 from codiag.methods import Method
 from codiag.models.base import (
     Components,
@@ -164,7 +164,7 @@ class Samples:
         reach = float(np.sqrt(np.max(np.diag(self.second)))) * self.location.unit
         largest = float(np.max(np.abs(self.location.center + self.location.unit * self.mean)))
         if reach <= 1e-15 * largest or not np.any(self.second):
-            raise UndeterminedError(
+            raise RankDeficientError(
                 "X must contain samples that differ; all of them are the same, and a Gaussian around them has no width"
             )
         if reach < SMALLEST:
@@ -221,7 +221,7 @@ class OneGaussian(LocatedMoments):
 class GaussianMoments(LocatedMoments):
     """Moments of samples shifted in a direction in which means are equal, to make the means linearly independent."""
 
-    alike: np.ndarray  # (d,): that direction
+    shared_direction: np.ndarray  # (d,): that direction
     offset: np.ndarray  # (d,): the shift
     second: np.ndarray  # (d, d): the second moment minus the variance of the Gaussians
     values: np.ndarray  # its eigenvalues, largest first
@@ -244,38 +244,44 @@ class GaussianMoments(LocatedMoments):
         clipped = float(np.sum(weights - raw_weights) + np.sum(np.abs(variances - raw)) / np.sum(variances))
         return Gaussians(
             weights=weights / weights.sum(),
-            means=means - np.outer(means @ self.alike, self.alike),
+            means=means - np.outer(means @ self.shared_direction, self.shared_direction),
             covariances=variances,
             diagnostics=core_diagnostics(fit, self.values, self.noise, clipped),
         )
 
 
-class Quiet(NamedTuple):
+class NoiseSubspace(NamedTuple):
     """The directions in which means of k Gaussians are equal, and what follows from the covariance of samples there."""
 
     floor: float
     directions: np.ndarray  # (d, d - k + 1)
     variance: float
-    alike: np.ndarray  # (d,): one of the directions
+    shared_direction: np.ndarray  # (d,): one of the directions
     offset: np.ndarray  # (d,): along it, added to samples to make the means linearly independent
 
     @classmethod
-    def of(cls, values: np.ndarray, vectors: np.ndarray, k: int) -> Quiet:
+    def of(cls, values: np.ndarray, vectors: np.ndarray, k: int) -> NoiseSubspace:
         """Return them from eigenvalues, smallest first, and eigenvectors of the covariance.
 
-        The direction `alike` is the projection of the axis that is nearest to them. Single eigenvectors are arbitrary,
-        since their eigenvalues are nearly equal.
+        The direction is the projection of the axis that is nearest to them. Single eigenvectors are arbitrary:
+        their eigenvalues are nearly equal.
         """
         n_quiet = values.size - k + 1
         variance = float(np.mean(np.maximum(values[:n_quiet], 0)))
         directions = vectors[:, :n_quiet]
         axis = int(np.argmax(np.sum(directions**2, axis=1)))
-        alike = directions @ directions[axis]
-        alike = alike / np.linalg.norm(alike)
-        return cls(LEAST_VARIANCE * float(np.mean(values)), directions, variance, alike, np.sqrt(values[-1]) * alike)
+        direction = directions @ directions[axis]
+        direction = direction / np.linalg.norm(direction)
+        return cls(
+            LEAST_VARIANCE * float(np.mean(values)),
+            directions,
+            variance,
+            direction,
+            np.sqrt(values[-1]) * direction,
+        )
 
 
-class Widths(NamedTuple):
+class CovarianceSpectrum(NamedTuple):
     """The mean covariance of the Gaussians, and the covariance of samples as if it were the same in all directions."""
 
     matrix: np.ndarray  # (d, d): mean covariance of the Gaussians, diagonal
@@ -284,12 +290,12 @@ class Widths(NamedTuple):
     by_feature: bool
 
     @classmethod
-    def of(cls, covariance: np.ndarray, k: int, *, by_feature: bool) -> Widths:
+    def of(cls, covariance: np.ndarray, k: int, *, by_feature: bool) -> CovarianceSpectrum:
         """Return one variance for all directions, or one per feature if the covariance determines these."""
         values, vectors = np.linalg.eigh(covariance)
         d = values.size
         if not by_feature or (d - k + 1) ** 2 < d + k - 1:  # as many unknowns as equations (Ledermann, 1937)
-            return cls(Quiet.of(values, vectors, k).variance * np.eye(d), values, vectors, False)
+            return cls(NoiseSubspace.of(values, vectors, k).variance * np.eye(d), values, vectors, False)
         variances = unique_variances(covariance, k - 1)
         common = covariance - np.diag(variances) + np.mean(variances) * np.eye(d)
         return cls(np.diag(variances), *np.linalg.eigh(common), True)
@@ -323,8 +329,8 @@ def gaussian_moments(
         values = np.linalg.eigvalsh(samples.second)
         floor = LEAST_VARIANCE * float(np.mean(values))
         return OneGaussian(problem=None, values=values[::-1], floor=floor, samples=samples)
-    widths = Widths.of(samples.second, k, by_feature=by_feature)
-    quiet = Quiet.of(widths.values, widths.vectors, k)
+    widths = CovarianceSpectrum.of(samples.second, k, by_feature=by_feature)
+    quiet = NoiseSubspace.of(widths.values, widths.vectors, k)
     offset = quiet.offset
     second = samples.second + np.outer(offset, offset) - widths.matrix
     values, vectors = np.linalg.eigh(second)
@@ -335,10 +341,10 @@ def gaussian_moments(
     core, shift = _corrected(samples, widths, quiet, basis)
     return GaussianMoments(
         problem=core_problem(core, values, orthogonal=method.needs_orthogonal),
-        complaints=hidden,
+        warning_messages=hidden,
         hides_component=bool(hidden),
         by_feature=by_feature,
-        alike=quiet.alike,
+        shared_direction=quiet.shared_direction,
         offset=offset,
         second=second,
         values=values,
@@ -351,7 +357,9 @@ def gaussian_moments(
     )
 
 
-def _corrected(samples: Samples, widths: Widths, quiet: Quiet, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _corrected(
+    samples: Samples, widths: CovarianceSpectrum, quiet: NoiseSubspace, basis: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     r"""Return the third moment without the covariances of the Gaussians, and :math:`\sum_i \pi_i \sigma_i^2 \mu_i`.
 
     With one variance per feature, entries of three different features need no correction, and all others are corrected

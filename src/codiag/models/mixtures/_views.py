@@ -132,7 +132,7 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
     ) -> None:
         super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
 
-    def moments_by_number(self, data: Any) -> Callable[[int], MixtureMoments]:
+    def moments_function(self, data: Any) -> Callable[[int], MixtureMoments]:
         """Return a function from a number of components to moments of three views, arrays or sparse matrices (n, d)."""
         views = _as_views(data)
         smallest = sorted(view.shape[1] for view in views)[1]
@@ -159,10 +159,10 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
                     f"n_components={k} is more than the data determines: the views have fewer than {k} components in "
                     "common; use fewer, or give more data"
                 )
-            hidden, route = hidden_component(size, noise, k), view_problem(moments, k, self.strategy())
+            hidden, route = hidden_component(size, noise, k), view_problem(moments, k, self._resolved_method())
             return MixtureMoments(
                 problem=route.problem,
-                complaints=hidden,
+                warning_messages=hidden,
                 hides_component=bool(hidden),
                 route=route,
                 units=units,
@@ -197,9 +197,9 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
             variances.append(max(variance, LEAST_VARIANCE * size))
         return replace(components, means=means, weights=mass / mass.sum(), variances=np.array(variances))
 
-    def polished(self, components: Views, moments: MixtureMoments) -> Views:
+    def _refine(self, components: Views, moments: MixtureMoments) -> Views:
         """Return the mixture in the units of the data, after steps of EM."""
-        components = super().polished(components, moments)
+        components = super()._refine(components, moments)
         means = [mean * unit for mean, unit in zip(components.means, moments.units, strict=True)]
         return replace(components, means=means, variances=components.variances * np.square(moments.units))
 

@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._arrays import adjoint, conjugate, largest_signs, squared_magnitudes
-from codiag._checks import ConvergenceWarning, UndeterminedError
+from codiag._checks import ConvergenceWarning, RankDeficientError
 from codiag.diagonalize import Diagonalizer, check_method
 from codiag.models.base import Model
 from codiag.models.sources._likelihood import score_step
@@ -58,7 +58,7 @@ class Whitening(NamedTuple):
         sizes = np.sqrt(np.maximum(np.diag(covariance).real, 0))
         varying = sizes > np.maximum(ROUNDING * np.max(sizes), 64 * np.finfo(float).eps * np.abs(mean))
         if not np.any(varying):
-            raise UndeterminedError(
+            raise RankDeficientError(
                 "X must contain samples that differ, by more than rounding does; they are all the same"
             )
         units = np.where(varying, sizes, 1) if k is None else np.full(sizes.size, np.max(sizes))
@@ -66,7 +66,9 @@ class Whitening(NamedTuple):
         values, vectors = values[::-1], vectors[:, ::-1]
         rank = int(np.sum(values > values[0] * 10 * n * np.finfo(float).eps))
         if k is not None and k > rank:
-            raise UndeterminedError(f"n_components must be at most {rank}, the number of independent channels; got {k}")
+            raise RankDeficientError(
+                f"n_components must be at most {rank}, the number of independent channels; got {k}"
+            )
         k = rank if k is None else k
         vectors, roots = vectors[:, :k], np.sqrt(values[:k])
         vectors = vectors * conjugate(largest_signs(vectors))
@@ -88,7 +90,7 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         self.diagonalizer = diagonalizer
         self.random_state = random_state
 
-    def learn(self, data: Any) -> tuple[Warning, ...]:
+    def _fit(self, data: Any) -> tuple[Warning, ...]:
         """Do the work of `fit` without issuing warnings, and return them.
 
         Parameters
@@ -105,8 +107,8 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         --------
         >>> from codiag.models import JADE
         >>> from codiag.synthetic import mixed_signals
-        >>> channels = mixed_signals(2000, ["uniform", "laplace"], seed=0).channels
-        >>> JADE().learn(channels)
+        >>> channels = mixed_signals(2000, ["uniform", "laplace"], rng=0).channels
+        >>> JADE()._fit(channels)
         ()
         """
         self.check_parameters()
@@ -218,7 +220,7 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         --------
         >>> from codiag.models import SOBI
         >>> from codiag.synthetic import mixed_signals
-        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
+        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], rng=0).channels
         >>> model = SOBI(lags=20).fit(channels)
         >>> model.transform(channels).std(axis=0).round(6).tolist()
         [1.0, 1.0]
@@ -249,7 +251,7 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         >>> import numpy as np
         >>> from codiag.models import SOBI
         >>> from codiag.synthetic import mixed_signals
-        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
+        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], rng=0).channels
         >>> model = SOBI(lags=20).fit(channels)
         >>> sources = model.transform(channels)
         >>> np.allclose(model.inverse_transform(sources), channels)

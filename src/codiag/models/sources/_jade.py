@@ -94,14 +94,14 @@ def projected_cumulants(samples: np.ndarray, directions: np.ndarray) -> np.ndarr
 
 
 def plug_in_rotation(
-    samples: np.ndarray, start: np.ndarray, diagonalizer: Diagonalizer, seed: int | None
+    samples: np.ndarray, start: np.ndarray, diagonalizer: Diagonalizer, rng: int | None
 ) -> tuple[np.ndarray, int, bool]:
     """Return the rotation that diagonalizes cumulants along its own rows, the number of rounds, and if it converged.
 
     The first round takes the rows of `start`, every other round the rows of the rotation so far. To first order, k
     matrices along the sources determine as much as the k (k + 1) / 2 matrices of all pairs.
     """
-    rotation = diagonalizer(projected_cumulants(samples, start), seed=seed).inverse
+    rotation = diagonalizer(projected_cumulants(samples, start), rng=rng).inverse
     unit = np.eye(rotation.shape[0])
     for count in range(2, MAX_ROUNDS + 1):
         change = Jacobi(tol=TOLERANCE, max_sweeps=4)(projected_cumulants(samples @ rotation.T, unit)).inverse
@@ -184,7 +184,7 @@ class JADE(BlindSources):
     >>> from codiag.metrics import minimum_distance
     >>> from codiag.models import JADE
     >>> from codiag.synthetic import mixed_signals
-    >>> mixed = mixed_signals(10_000, ["uniform", "laplace", "square", "bursts"], seed=0)
+    >>> mixed = mixed_signals(10_000, ["uniform", "laplace", "square", "bursts"], rng=0)
     >>> model = JADE().fit(mixed.channels)
     >>> minimum_distance(model.components_, mixed.mixing) < 0.1, model.unresolved_
     (True, [])
@@ -207,9 +207,9 @@ class JADE(BlindSources):
     def _rotated(self, statistics: np.ndarray) -> tuple[np.ndarray, int, bool]:
         """Return the rotation that diagonalizes the cumulants along its own rows."""
         k = statistics.shape[1]
-        seed = as_seed(self.random_state)
-        start = np.linalg.qr(np.random.default_rng(seed).standard_normal((k, k)))[0]
-        return plug_in_rotation(statistics, start, self.diagonalizer or OrthogonalNewton(), seed)
+        rng = as_seed(self.random_state)
+        start = np.linalg.qr(np.random.default_rng(rng).standard_normal((k, k)))[0]
+        return plug_in_rotation(statistics, start, self.diagonalizer or OrthogonalNewton(), rng)
 
     def _of_sources(self, statistics: np.ndarray, unmixing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         sources = statistics @ unmixing.T

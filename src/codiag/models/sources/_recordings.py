@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
-from codiag._checks import UndeterminedError
+from codiag._checks import RankDeficientError
 
 MAX_PIECE = 2**13
 """Largest number of samples that are transformed together; correlations across the ends of pieces are left out."""
@@ -48,7 +48,7 @@ class Recordings:
         """Raise unless there are more samples than channels."""
         n_channels = self.arrays[0].shape[1]
         if self.n_samples <= n_channels:
-            raise UndeterminedError(
+            raise RankDeficientError(
                 f"X must have more samples than channels; got {self.n_samples} samples of {n_channels} channels. If "
                 "its rows are channels, transpose it: (n_samples, n_channels), or (n_epochs, n_channels, n_times)"
             )

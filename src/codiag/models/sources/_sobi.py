@@ -9,7 +9,7 @@ import numpy as np
 from scipy import fft
 
 from codiag._arrays import BLOCK, adjoint, few_threads
-from codiag._checks import UndeterminedError, as_number
+from codiag._checks import RankDeficientError, as_number
 from codiag.diagonalize import Diagonalizer, OrthogonalNewton
 from codiag.models.base import as_seed
 from codiag.models.sources._base import BlindSources, Errors
@@ -165,7 +165,7 @@ class SOBI(BlindSources):
     >>> from codiag.metrics import minimum_distance
     >>> from codiag.models import SOBI
     >>> from codiag.synthetic import mixed_signals
-    >>> mixed = mixed_signals(10_000, ["sinusoid", "autoregressive", "square", "bursts"], seed=0)
+    >>> mixed = mixed_signals(10_000, ["sinusoid", "autoregressive", "square", "bursts"], rng=0)
     >>> model = SOBI(lags=20).fit(mixed.channels)
     >>> minimum_distance(model.components_, mixed.mixing) < 0.1, model.unresolved_
     (True, [])
@@ -209,12 +209,12 @@ class SOBI(BlindSources):
     def _used_lags(self, longest: int) -> np.ndarray:
         """Return the lags in ascending order, below the length of the longest recording."""
         if longest < 2:
-            raise UndeterminedError("X must contain samples that follow each other; every recording is a single one")
+            raise RankDeficientError("X must contain samples that follow each other; every recording is a single one")
         if isinstance(self.lags, int | np.integer):
             return np.arange(1, min(self.lags, max(1, longest // 2)) + 1)
         lags = np.unique(np.asarray(self.lags))
         if lags[-1] >= longest:
-            raise UndeterminedError(
+            raise RankDeficientError(
                 f"lags must be below {longest}, the number of samples of the longest recording; got {lags[-1]}"
             )
         return lags
@@ -228,7 +228,7 @@ class SOBI(BlindSources):
 
     def _rotated(self, statistics: Stack) -> tuple[np.ndarray, int, bool]:
         method: Diagonalizer = self.diagonalizer or OrthogonalNewton(tol=1e-13, statistical_tol=0.0)
-        fit = method(statistics.matrices[statistics.used], seed=as_seed(self.random_state))
+        fit = method(statistics.matrices[statistics.used], rng=as_seed(self.random_state))
         return fit.inverse, fit.n_sweeps, fit.converged
 
     def _of_sources(self, statistics: Stack, unmixing: np.ndarray) -> tuple[np.ndarray, Stack]:

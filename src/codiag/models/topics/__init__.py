@@ -15,5 +15,5 @@ from codiag.models.topics._posteriors import (
     topic_mixtures,
 )
 from codiag.models.topics._scores import at_entries, log_likelihood
-from codiag.models.topics._steps import Start, polished
+from codiag.models.topics._steps import Start, refined
 from codiag.models.topics._word_moments import as_counts

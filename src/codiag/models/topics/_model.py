@@ -24,7 +24,7 @@ from codiag.models.base import (
 from codiag.models.topics._moments import DocumentSums, TopicMoments, Topics, WordStatistics
 from codiag.models.topics._posteriors import DocumentPosteriors, WordPosteriors, topic_posteriors
 from codiag.models.topics._scores import TopicScores, topic_log_likelihood
-from codiag.models.topics._steps import Posteriors, Start, polished
+from codiag.models.topics._steps import Posteriors, Start, refined
 from codiag.models.topics._word_moments import INPUT, as_counts, range_of_pairs
 from codiag.result import Factorization
 
@@ -57,7 +57,7 @@ class TopicModel(TopicScores, PartialFit, MomentModel[TopicMoments, Topics]):
     _settles: bool = True
     """Whether steps after the moments end when they converge."""
 
-    def moments_by_number(self, data: Any) -> Callable[[int], TopicMoments]:
+    def moments_function(self, data: Any) -> Callable[[int], TopicMoments]:
         """Return a function from a number of topics to the moments of counts (documents, words)."""
         self._seen = None
         documents = data if is_dask(data) else self._as_counts(data, first=True)
@@ -75,11 +75,11 @@ class TopicModel(TopicScores, PartialFit, MomentModel[TopicMoments, Topics]):
 
     def _of_sums(self, sums: WordStatistics, k: int, noise: float, has_steps: bool = False) -> TopicMoments:
         """Return the moments for k topics of sums over documents."""
-        orthogonal = self.strategy().needs_orthogonal
+        orthogonal = self._resolved_method().needs_orthogonal
         moments = TopicMoments.of(sums, k, self._assumed_alpha_0(), orthogonal=orthogonal)
         hidden = hidden_component(float(moments.values[k - 1]), noise, k)
-        complaints = (*sums.complaints(has_steps=has_steps), *hidden)
-        return replace(moments, noise=noise, complaints=complaints, hides_component=bool(hidden))
+        warning_messages = (*sums.warning_messages(has_steps=has_steps), *hidden)
+        return replace(moments, noise=noise, warning_messages=warning_messages, hides_component=bool(hidden))
 
     def _with_chunk(self, seen: sparse.csr_array | SeenDocuments | None, raw: Any) -> sparse.csr_array | SeenDocuments:
         """Return the documents seen so far, or sums over them once they show the topics, with further documents."""
@@ -87,7 +87,7 @@ class TopicModel(TopicScores, PartialFit, MomentModel[TopicMoments, Topics]):
         if isinstance(seen, SeenDocuments):
             return seen._replace(sums=seen.sums + WordStatistics.of(counts, seen.sums.basis))
         documents = counts if seen is None else sparse.vstack([seen, counts], format="csr")
-        k, seed = cast("int", self.n_components), as_seed(self.random_state)
+        k, rng = cast("int", self.n_components), as_seed(self.random_state)
         try:
             source = self._document_sums(documents)
             moments = self._of_documents(source, k)
@@ -96,7 +96,7 @@ class TopicModel(TopicScores, PartialFit, MomentModel[TopicMoments, Topics]):
         if moments.values[k - 1] < CLEAR * moments.noise:
             return documents
         width = min(3 * k, documents.shape[1])
-        basis = range_of_pairs(documents, source.totals, width, self._assumed_alpha_0(), seed)
+        basis = range_of_pairs(documents, source.totals, width, self._assumed_alpha_0(), rng)
         return SeenDocuments(WordStatistics.of(documents, basis), moments.noise * math.sqrt(documents.shape[0]))
 
     def _estimate_seen(self, seen: sparse.csr_array | SeenDocuments) -> tuple[Warning, ...]:
@@ -110,13 +110,13 @@ class TopicModel(TopicScores, PartialFit, MomentModel[TopicMoments, Topics]):
         """Return topics and their weights."""
         return moments.parameters(fit)
 
-    def polished(self, components: Topics, moments: TopicMoments) -> Topics:
+    def _refine(self, components: Topics, moments: TopicMoments) -> Topics:
         """Return topics after collapsed variational steps, if documents can be read."""
         if not self.max_iter or moments.documents is None:
             return components
         topics, prior = components.components, components.doc_topic_prior
         start = Start.of(self.posteriors, topics, prior, moments.mean, has_fixed_sum=self.alpha_0 is not None)
-        result = polished(moments.documents, start, self.max_iter, settle=self._settles)
+        result = refined(moments.documents, start, self.max_iter, settle=self._settles)
         return replace(
             components,
             components=result.counts.topics,

@@ -132,24 +132,24 @@ class WordStatistics(RowSums):
         compressed = self.basis.T @ second
         return mean, second, (compressed + compressed.T) / 2, symmetrize(third)
 
-    def complaints(self, *, has_steps: bool) -> tuple[str, ...]:
+    def warning_messages(self, *, has_steps: bool) -> tuple[str, ...]:
         """Return warnings about counts that moments cannot use; `has_steps` if steps follow that use all words."""
         n_seen, n_short = int(self.n_documents[0]), int(self.n_documents[0] - self.n_documents[3])
-        complaints: list[str] = []
+        warning_messages: list[str] = []
         if n_short == n_seen:
-            complaints.append(
+            warning_messages.append(
                 f"all {n_short} documents have fewer than three words: topics are found from pairs of words, which "
                 "determine them only if every topic has words that no other topic has"
             )
         elif n_short and not has_steps:
-            complaints.append(
+            warning_messages.append(
                 f"{n_short} of {n_seen} documents have fewer than three words and count for lower moments only"
             )
         if self.n_fractional:
-            complaints.append(
+            warning_messages.append(
                 "X is not of whole numbers: moments are unbiased for counts of words, not for shares or tf-idf weights"
             )
-        return tuple(complaints)
+        return tuple(warning_messages)
 
     def narrowed(self, width: int) -> Self:
         """Return the sums in the first columns of the basis."""
@@ -234,11 +234,11 @@ class DocumentSums:
     Documents are counts in memory, or a dask array.
     """
 
-    def __init__(self, documents: Any, alpha_0: float, seed: int | None, width: int) -> None:
+    def __init__(self, documents: Any, alpha_0: float, rng: int | None, width: int) -> None:
         self.documents = documents
         totals = sum_over_rows(totals_of_block, documents) if is_dask(documents) else WordTotals.of(documents)
         totals.check_pairs()
-        self.totals, self._alpha_0, self._seed, self._width = totals, alpha_0, seed, width
+        self.totals, self._alpha_0, self._seed, self._width = totals, alpha_0, rng, width
         self._sums: WordStatistics | None = None
 
     def sums(self, k: int) -> WordStatistics:

@@ -77,7 +77,7 @@ class Polished(NamedTuple):
     n_steps: int
 
 
-def polished(documents: Any, start: Start, n_steps: int, *, settle: bool = True) -> Polished:
+def refined(documents: Any, start: Start, n_steps: int, *, settle: bool = True) -> Polished:
     """Return topics after `n_steps` steps, or fewer if `settle` and they converge.
 
     A dask array is read once for each step. Posteriors are not kept then, but computed again from the states before all

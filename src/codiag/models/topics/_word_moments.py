@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import check_array
 
 from codiag._arrays import is_dask, to_host
-from codiag._checks import UndeterminedError, as_real_array
+from codiag._checks import RankDeficientError, as_real_array
 from codiag.models.base import (
     RowSums,
     leading_range,
@@ -60,7 +60,9 @@ class WordTotals(RowSums):
     def check_pairs(self) -> None:
         """Raise unless some documents have two words or more."""
         if not self.numbers[2]:
-            raise UndeterminedError(f"X must contain documents of two words or more; all {self.n_documents} have fewer")
+            raise RankDeficientError(
+                f"X must contain documents of two words or more; all {self.n_documents} have fewer"
+            )
 
 
 class WordPairs:
@@ -121,20 +123,20 @@ def _products_of_block(block: Any, columns: np.ndarray) -> np.ndarray:
 
 
 def range_of_pairs(
-    documents: Any, totals: WordTotals, k: int, alpha_0: float, seed: int | None, n_spare: int = 0
+    documents: Any, totals: WordTotals, k: int, alpha_0: float, rng: int | None, n_spare: int = 0
 ) -> np.ndarray:
     """Return a basis (words, k + n_spare) of the range of the second moment of topics.
 
     Documents are counts in memory, or a dask array, which is read once for every product with a block of columns.
     """
-    n_words, seed = totals.shares.size, 0 if seed is None else seed
+    n_words, rng = totals.shares.size, 0 if rng is None else rng
     n_spare = min(n_spare, n_words - k)
     if is_dask(documents):
         multiply = _scaled_pairs(lambda columns: sum_over_rows(_products_of_block, documents, columns), totals, alpha_0)
-        vectors = leading_range_in_passes(multiply, n_words, k, seed, n_spare=n_spare)
+        vectors = leading_range_in_passes(multiply, n_words, k, rng, n_spare=n_spare)
     else:
         multiply = _scaled_pairs(WordPairs(documents).__matmul__, totals, alpha_0)
-        vectors = leading_range(multiply, n_words, k + n_spare, seed)
+        vectors = leading_range(multiply, n_words, k + n_spare, rng)
     return vectors / totals.roots[:, None]
 
 

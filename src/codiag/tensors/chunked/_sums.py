@@ -18,7 +18,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 from codiag._arrays import FAN_IN, Array, pass_with
 from codiag._progress import tell
-from codiag.tensors._sums import Shares, added, reads
+from codiag.tensors._sums import Contributions, added, reads
 from codiag.tensors.chunked._tensor import OfChunk, check_real, entries_of_chunk
 
 OBSERVED = "codiag-observed"
@@ -28,7 +28,7 @@ KNOWN = "codiag-known"
 """How names of weights begin that are made of these, or of the tensor."""
 
 
-def sum_over_chunks(function: OfChunk, arrays: Sequence[Any], asked: Any) -> Shares:
+def sum_over_chunks(function: OfChunk, arrays: Sequence[Any], asked: Any) -> Contributions:
     """Return the sum of what a function gives for every chunk of arrays whose chunks are the same, in one pass.
 
     Contributions are dicts, which are added key by key in a tree.
@@ -48,7 +48,7 @@ def sum_over_chunks(function: OfChunk, arrays: Sequence[Any], asked: Any) -> Sha
     return pass_with((function, asked, arrays[0].chunks), lambda held: _one_pass(arrays, held))
 
 
-def _one_pass(arrays: Sequence[Any], held: Any) -> Shares:
+def _one_pass(arrays: Sequence[Any], held: Any) -> Contributions:
     chunks = arrays[0].chunks
     name = f"codiag-chunk-{uuid.uuid4().hex}"
     leaves = dask.array.map_blocks(
@@ -100,14 +100,14 @@ def check_chunk(block: Array, ranges: Sequence[slice]) -> None:
     check_real(block)
 
 
-def weights_in_chunks_of(array: Any, observed: Any) -> Any:
+def weights_in_chunks_of(array: Any, weights: Any) -> Any:
     """Return weights of the entries of a dask array, an array of the same shape, in its chunks and double precision."""
-    if not hasattr(observed, "rechunk"):
-        observed = dask.array.from_array(np.asarray(observed), chunks=array.chunks)
-    made_here = any(name.startswith((OBSERVED, KNOWN)) for name in observed.dask.layers)
+    if not hasattr(weights, "rechunk"):
+        weights = dask.array.from_array(np.asarray(weights), chunks=array.chunks)
+    made_here = any(name.startswith((OBSERVED, KNOWN)) for name in weights.dask.layers)
     return dask.array.map_blocks(
         _weights_of_chunk,
-        observed.rechunk(array.chunks),
+        weights.rechunk(array.chunks),
         dtype=np.float64,
         name=f"{KNOWN if made_here else OBSERVED}-{uuid.uuid4().hex}",
         meta=np.empty((0,) * array.ndim),
@@ -162,7 +162,7 @@ def cubed(array: Any, modes: Sequence[int]) -> Any:
     return array.rechunk(dict.fromkeys(modes, side))
 
 
-def _of_chunk(*blocks: Array, held: tuple[OfChunk, Any, Any], block_id: tuple[int, ...]) -> Shares:
+def _of_chunk(*blocks: Array, held: tuple[OfChunk, Any, Any], block_id: tuple[int, ...]) -> Contributions:
     function, asked, chunks = held
     ranges = ranges_of(chunks, block_id)
     for block in blocks:
@@ -176,7 +176,7 @@ def ranges_of(chunks: Sequence[Sequence[int]], index: Sequence[int]) -> list[sli
     return [slice(start, start + sizes[place]) for start, sizes, place in zip(starts, chunks, index, strict=True)]
 
 
-def _all_added(parts: Sequence[Shares]) -> Shares:
+def _all_added(parts: Sequence[Contributions]) -> Contributions:
     total = parts[0]
     with np.errstate(all="ignore"):  # entries that are not finite show in the squared norm
         for part in parts[1:]:
@@ -202,10 +202,10 @@ class _Tree:
         layers, dependencies = {**below.layers, name: layer}, {**below.dependencies, name: set(below.layers)}
         self._graph, self._name, self._root = HighLevelGraph(layers, dependencies), name, keys[0]
 
-    def result(self, key: Any = None, **options: Any) -> Shares:
+    def result(self, key: Any = None, **options: Any) -> Contributions:
         """Return the sum of all, or what a task gives."""
         task = Delayed(self._root if key is None else key, self._graph, layer=self._name)
-        total: Shares = dask.compute(task, **options)[0]
+        total: Contributions = dask.compute(task, **options)[0]
         return total
 
     def find_failing(self, error: Exception, name: str) -> tuple[tuple[int, ...] | None, Exception]:
@@ -231,7 +231,7 @@ class _Tree:
 
 def _named(index: tuple[int, ...], arrays: Sequence[Any], cause: Exception) -> Exception:
     """Return an error that says which chunk of which array cannot be computed; of memory if that was too small."""
-    argument = "observed" if any(_is_of_weights(array, index) for array in arrays) else "tensor"
+    argument = "mask and weights" if any(_is_of_weights(array, index) for array in arrays) else "tensor"
     places = ", ".join(f"{rows.start}:{rows.stop}" for rows in ranges_of(arrays[0].chunks, index))
     kind = MemoryError if isinstance(cause, MemoryError) else ValueError
     return kind(

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from array_api_compat import array_namespace, device, is_dask_array, is_numpy_array
 
-from codiag._arrays import Array, moved, to_host
+from codiag._arrays import Array, to_host, to_namespace
 from codiag.tensors._base import StoredTensor, as_scale, check_shape, declared_symmetry
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._sketch import EntryCount, check_range, entry_count, is_large
 from codiag.tensors._sparse import SparseTensor
-from codiag.tensors._sums import Products, Ranges, Shares, SquaredDistance, SquaredNorm, Sum
+from codiag.tensors._sums import Contributions, Products, Ranges, SquaredDistance, SquaredNorm, Sum
 
 if TYPE_CHECKING:
     from codiag.tensors.entries import Entries
 
-OfChunk = Callable[..., Shares]
+OfChunk = Callable[..., Contributions]
 """Called as ``function(argument, ranges, *blocks)`` for every chunk. Must be importable, as it is pickled by name."""
 
 
@@ -82,7 +82,7 @@ class DaskTensor(StoredTensor):
     def check(self) -> None:
         way_out = (
             "NaN are missing entries where factorize is given the dask array itself, and not a DaskTensor of it; leave "
-            "out infinities with observed=, or the slices that hold them"
+            "out infinities with mask=, or the slices that hold them"
         )
         check_range(self, self._count, way_out)
         self.is_validated = True
@@ -96,7 +96,7 @@ class DaskTensor(StoredTensor):
     def reference(self) -> Array:
         return np.zeros(0, dtype=np.float32 if self.array.dtype == np.float32 else np.float64)
 
-    def sum_over_chunks(self, function: OfChunk, argument: Any, *others: Any) -> Shares:
+    def sum_over_chunks(self, function: OfChunk, argument: Any, *others: Any) -> Contributions:
         """Return the sum of what a function gives for every chunk, in one pass.
 
         Parameters
@@ -149,7 +149,7 @@ class DaskTensor(StoredTensor):
 
     def _read(self, sums: Sequence[Sum]) -> list[Any]:
         shares = self.sum_over_chunks(_sums_of_chunk, tuple(sums))
-        by_sum: list[Shares] = [{} for _ in sums]
+        by_sum: list[Contributions] = [{} for _ in sums]
         for (number, *key), share in shares.items():
             by_sum[number][tuple(key)] = share
         return [one.total(own, self) for one, own in zip(sums, by_sum, strict=True)]
@@ -170,10 +170,10 @@ class DaskTensor(StoredTensor):
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         return float(self.sum_over_chunks(_inner_of_chunk, (weights, tuple(factors)))[()])
 
-    def weights_like(self, observed: Any) -> Any:
+    def weights_like(self, weights: Any) -> Any:
         from codiag.tensors.entries import checked_chunk_weights
 
-        return checked_chunk_weights(self, observed)
+        return checked_chunk_weights(self, weights)
 
     def observed_entries(self, weights: Any) -> Entries | None:
         from codiag.tensors.entries import ChunkedEntries
@@ -185,12 +185,12 @@ class DaskTensor(StoredTensor):
 
         return self if weights is None else ChunkedEntries(self, weights).filled()
 
-    def weights_of(self, observed: Any) -> Any:
+    def weights_of(self, weights: Any) -> Any:
         """Return weights of the entries, an array of NumPy or dask, in the chunks of the tensor.
 
         Parameters
         ----------
-        observed : array of the shape of the tensor
+        weights : array of the shape of the tensor
             Boolean, or weights.
 
         Returns
@@ -209,11 +209,13 @@ class DaskTensor(StoredTensor):
         """
         from codiag.tensors.chunked._sums import weights_in_chunks_of
 
-        given = observed if hasattr(observed, "dtype") else np.asarray(observed)
+        given = weights if hasattr(weights, "dtype") else np.asarray(weights)
         if given.dtype.kind not in "buif":
-            raise TypeError(f"observed must be boolean, or hold weights; got an array of {given.dtype}")
+            raise TypeError(f"mask and weights must be boolean or real numbers; got an array of {given.dtype}")
         if tuple(given.shape) != self.shape:
-            raise ValueError(f"observed must have the shape of the tensor, {self.shape}; got {tuple(given.shape)}")
+            raise ValueError(
+                f"mask and weights must have the shape of the tensor, {self.shape}; got {tuple(given.shape)}"
+            )
         return weights_in_chunks_of(self.array, given)
 
     def to_dense(self) -> Array:
@@ -259,33 +261,33 @@ class DaskTensor(StoredTensor):
         return f"DaskTensor({kind}{sizes}, {n_chunks} chunk{'s' if n_chunks > 1 else ''})"
 
 
-def _sums_of_chunk(sums: Sequence[Sum], ranges: Ranges, block: Array) -> Shares:
+def _sums_of_chunk(sums: Sequence[Sum], ranges: Ranges, block: Array) -> Contributions:
     """Return all sums of a pass for one chunk, computed as those of a tensor of its kind."""
     local = tensor_of_chunk(block)
     known: dict[Any, Array] = {}
     own = [_prepared(one.within(ranges), local.reference, known) for one in sums]
-    shares: Shares = {}
+    shares: Contributions = {}
     for number, (one, result) in enumerate(zip(sums, local.read(*own), strict=True)):
         shares |= {(number, *key): to_host(share) for key, share in one.shares(result, ranges).items()}
     return shares
 
 
-def _projected_chunk(directions: Sequence[Array], ranges: Ranges, block: Array) -> Shares:
+def _projected_chunk(directions: Sequence[Array], ranges: Ranges, block: Array) -> Contributions:
     local = tensor_of_chunk(block)
-    own = [moved(rows[:, part], local.reference) for rows, part in zip(directions, ranges[2:], strict=True)]
+    own = [to_namespace(rows[:, part], local.reference) for rows, part in zip(directions, ranges[2:], strict=True)]
     return {(ranges[0].start, ranges[1].start): to_host(local.project(*own))}
 
 
-def _count_of_chunk(_argument: None, ranges: Ranges, block: Array) -> Shares:
+def _count_of_chunk(_argument: None, ranges: Ranges, block: Array) -> Contributions:
     """Return numbers of entries that are not finite, NaN and not zero, and the place of the first of the former."""
     n_bad, n_nan, first, n_nonzero = entry_count(entries_of_chunk(block))
-    shares: Shares = {(0,): n_bad, (1,): n_nan, (2,): n_nonzero}
+    shares: Contributions = {(0,): n_bad, (1,): n_nan, (2,): n_nonzero}
     if first is not None:
         shares[tuple(rows.start + place for rows, place in zip(ranges, first, strict=True))] = 1
     return shares
 
 
-def _inner_of_chunk(components: tuple[Array, Sequence[Array]], ranges: Ranges, block: Array) -> Shares:
+def _inner_of_chunk(components: tuple[Array, Sequence[Array]], ranges: Ranges, block: Array) -> Contributions:
     """Return a chunk's part of an inner product: by a chunk's own method, which sums in double precision."""
     local = tensor_of_chunk(block)
     weights, factors = components

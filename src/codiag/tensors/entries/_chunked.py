@@ -13,7 +13,7 @@ import numpy as np
 from codiag._arrays import Array, to_host
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
-from codiag.tensors._sums import Ranges, Shares
+from codiag.tensors._sums import Contributions, Ranges
 from codiag.tensors.chunked import DaskTensor, entries_of_chunk
 from codiag.tensors.entries._entries import Entries, entries_of_array
 
@@ -45,7 +45,7 @@ class ChunkedEntries(Entries):
         self.tensor = tensor
         self._weights = tensor.weights_of(weights)
 
-    def _sum(self, asked: Asked) -> Shares:
+    def _sum(self, asked: Asked) -> Contributions:
         return self.tensor.sum_over_chunks(_of_chunk, asked, self._weights)
 
     @cached_property
@@ -116,7 +116,7 @@ class ChunkedEntries(Entries):
     def _rows(self, asked: Asked, width: tuple[int, ...]) -> np.ndarray:
         return _stacked(self._sum(asked), (asked.mode,), self.shape[asked.mode], width)
 
-    def _by_mode(self, shares: Shares, factors: Sequence[Array]) -> list[Array]:
+    def _by_mode(self, shares: Contributions, factors: Sequence[Array]) -> list[Array]:
         width = (factors[0].shape[1],)
         return [_stacked(shares, (mode,), size, width) for mode, size in enumerate(self.shape)]
 
@@ -128,11 +128,11 @@ def checked_chunk_weights(tensor: DaskTensor, weights: Any) -> Any:
     if known["infinite"]:
         raise ValueError(
             f"tensor must be finite where it was observed; {known['infinite']} of {math.prod(tensor.shape)} entries "
-            "are infinite. Leave them out with observed="
+            "are infinite. Leave them out with mask="
         )
     if known["wrong weights"] or not known["count"]:
         raise ValueError(
-            "observed must be finite, not negative, and not all zero; where it is not given, all entries are NaN"
+            "mask and weights must be finite, not negative, and not all zero; or, without them, all entries are NaN"
         )
     return weights if known["unequal weights"] else None
 
@@ -142,7 +142,7 @@ SUMMARY = ("square", "weight", "entry", "count", "wrong weights", "infinite", "u
 observed, of weights that are negative or not finite, of entries that are infinite, and of weights that are not one."""
 
 
-def _of_chunk(asked: Asked, ranges: Ranges, block: Array, weights: Array) -> Shares:
+def _of_chunk(asked: Asked, ranges: Ranges, block: Array, weights: Array) -> Contributions:
     entries = entries_of_chunk(block)
     given = to_host(weights)
     known = np.where(np.isnan(entries), 0.0, given)
@@ -161,7 +161,7 @@ def _filled(block: Array, weights: np.ndarray, mean: float) -> np.ndarray:
     return np.where((weights > 0) & ~np.isnan(entries), entries, entries.dtype.type(mean))
 
 
-def _summary(entries: np.ndarray, given: np.ndarray, known: np.ndarray, ranges: Ranges) -> Shares:
+def _summary(entries: np.ndarray, given: np.ndarray, known: np.ndarray, ranges: Ranges) -> Contributions:
     with np.errstate(all="ignore"):
         values = np.where(known > 0, entries, 0.0).astype(np.float64, copy=False)
         sums = (
@@ -174,11 +174,11 @@ def _summary(entries: np.ndarray, given: np.ndarray, known: np.ndarray, ranges: 
             np.count_nonzero(known != 1),
         )
     axes = range(entries.ndim)
-    counts: Shares = {
+    counts: Contributions = {
         (1, mode, ranges[mode].start): np.count_nonzero(known, axis=tuple(other for other in axes if other != mode))
         for mode in axes
     }
-    largest: Shares = {(2, *(rows.start for rows in ranges)): np.max(known, initial=0.0)}
+    largest: Contributions = {(2, *(rows.start for rows in ranges)): np.max(known, initial=0.0)}
     return {(0, number): value for number, value in enumerate(sums)} | counts | largest
 
 
@@ -196,29 +196,29 @@ def _within(factors: Sequence[Array], ranges: Ranges) -> list[Array]:
     return [factor[rows, :] for factor, rows in zip(factors, ranges, strict=True)]
 
 
-def _by_start(parts: Sequence[Array], ranges: Ranges) -> Shares:
+def _by_start(parts: Sequence[Array], ranges: Ranges) -> Contributions:
     return {(mode, rows.start): part for mode, (part, rows) in enumerate(zip(parts, ranges, strict=True))}
 
 
-def _distance(local: Entries, asked: Asked, ranges: Ranges) -> Shares:
+def _distance(local: Entries, asked: Asked, ranges: Ranges) -> Contributions:
     return {(): local.distance(FactoredTensor(asked.weights, _within(asked.factors, ranges), symmetric=False))}
 
 
-def _distance_and_slopes(local: Entries, asked: Asked, ranges: Ranges) -> Shares:
+def _distance_and_slopes(local: Entries, asked: Asked, ranges: Ranges) -> Contributions:
     distance, slopes = local.distance_and_slopes(_within(asked.factors, ranges))
     return {(): distance} | _by_start(slopes, ranges)
 
 
-def _row_sums(local: Entries, asked: Asked, ranges: Ranges) -> Shares:
+def _row_sums(local: Entries, asked: Asked, ranges: Ranges) -> Contributions:
     rows = getattr(local, asked.method)(_within(asked.factors, ranges), asked.mode)
     return {(asked.mode, ranges[asked.mode].start): rows}
 
 
-def _curved(local: Entries, asked: Asked, ranges: Ranges) -> Shares:
+def _curved(local: Entries, asked: Asked, ranges: Ranges) -> Contributions:
     return _by_start(local.gauss_newton_product(_within(asked.factors, ranges), _within(asked.moves, ranges)), ranges)
 
 
-def _matrix(local: Entries, asked: Asked, ranges: Ranges) -> Shares:
+def _matrix(local: Entries, asked: Asked, ranges: Ranges) -> Contributions:
     rank = asked.factors[0].shape[1]
     matrix = local.gauss_newton_matrix(_within(asked.factors, ranges))
     ends = np.cumsum([0, *((rows.stop - rows.start) * rank for rows in ranges)])
@@ -240,7 +240,7 @@ _SHARES = {
 }
 
 
-def _stacked(shares: Shares, place: tuple[int, ...], size: int, width: tuple[int, ...] = ()) -> np.ndarray:
+def _stacked(shares: Contributions, place: tuple[int, ...], size: int, width: tuple[int, ...] = ()) -> np.ndarray:
     """Return rows put together by where they start, zero where no chunk has given any."""
     total = np.zeros((size, *width), dtype=np.float64 if width else np.int64)
     for key, rows in shares.items():

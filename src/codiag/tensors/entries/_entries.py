@@ -1,4 +1,4 @@
-"""Observed entries of a tensor, with weights, and the sums over them that least squares needs.
+"""Observed entries of a tensor, with weights, and the sums over them that objectives need.
 
 Notation: entry j has the value :math:`t_j` and the weight :math:`o_j`. :math:`z_{mj}` is the product of the factor rows
 that belong to entry j in all modes but m.
@@ -6,9 +6,11 @@ that belong to entry j in all modes but m.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from array_api_compat import array_namespace, is_numpy_array, is_torch_array
@@ -17,17 +19,17 @@ from scipy import sparse
 from codiag._arrays import (
     Array,
     adjoint,
+    asarray_like,
     conjugate,
-    double,
     identity,
     inner_product_of,
     is_complex,
-    like,
-    moved,
     on_host,
-    pick,
     squared_magnitudes,
+    take,
+    to_double,
     to_host,
+    to_namespace,
 )
 from codiag.tensors._base import Tensor
 from codiag.tensors._dense import DenseTensor
@@ -44,10 +46,64 @@ CHUNK, DEVICE_CHUNK = 2**18, 2**26
 what keeps it busy."""
 
 
-class Entries(ABC):
-    """The observed entries of a tensor, with their weights."""
+Terms: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]
+"""From entries and components there to two numbers of each entry."""
 
+
+class Entries(ABC):
+    """The observed entries of a tensor, with their weights.
+
+    Attributes
+    ----------
+    values : array
+        The entries, of any shape, where they are in memory; at entries of weight zero they mean nothing.
+    weights : array of the same shape, or None
+        None if all count equally.
+    has_zeros : bool
+        Whether all entries that are not listed are observed, and zero.
+    shape : tuple of int
+        Of the tensor.
+    """
+
+    values: Array
+    weights: Array | None
+    has_zeros: bool = False
     shape: tuple[int, ...]
+
+    def model(self, factors: Sequence[Array]) -> Array:
+        """Return components of weight one, entry by entry."""
+        raise NotImplementedError(f"{type(self).__name__} does not hold its entries in memory")
+
+    def visit(self, factors: Sequence[Array], terms: Terms) -> tuple[float, list[Array]]:
+        """Return the sum of a term of every entry, and the sums of another times the factor rows in the other modes.
+
+        The terms are functions of the entries and of the components; the second sums are by rows of every mode.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not hold its entries in memory")
+
+    def with_values(self, values: Array, weights: Array | None) -> Entries:
+        """Return the same entries with other values and weights."""
+        raise NotImplementedError(f"{type(self).__name__} does not hold its entries in memory")
+
+    def tensor_of(self, values: Array) -> Tensor:
+        """Return the tensor that has other values at these entries, and as many missing ones or zeros."""
+        raise NotImplementedError(f"{type(self).__name__} does not hold its entries in memory")
+
+    def slopes(self, scales: Array, factors: Sequence[Array]) -> list[Array]:
+        """Return the sums over entries of a scale times the factor rows in the other modes, by rows of every mode."""
+        return self.with_values(scales, None).visit(factors, lambda values, _: (0 * values, values))[1]
+
+    def total(self, terms: Array) -> float:
+        """Return the weighted sum of an array like the values."""
+        return float(array_namespace(terms).sum(self.times_weights(terms)))
+
+    def times_weights(self, terms: Array) -> Array:
+        """Return an array like the values, times the weights; at missing entries it need not hold numbers."""
+        weights = self.weights
+        if weights is None:
+            return terms
+        xp = array_namespace(terms)
+        return weights * xp.where(weights > 0, terms, xp.zeros_like(terms))
 
     @abstractmethod
     def squared_norm(self) -> float:
@@ -115,7 +171,7 @@ class Entries(ABC):
     def thinned(self, per_row: int, rng: np.random.Generator) -> Entries:
         """Return a random part with about so many entries in each slice, reweighted to the same expectation.
 
-        By default all entries: only long lists are worth thinning.
+        By default all entries: short lists are not thinned.
         """
         return self
 
@@ -123,15 +179,34 @@ class Entries(ABC):
 class DenseEntries(Entries):
     """All entries of an array; missing ones have weight zero."""
 
-    def __init__(self, entries: Array, weights: Array) -> None:
+    def __init__(self, entries: Array, weights: Array | None, *, symmetric: bool = False) -> None:
         xp = array_namespace(entries)
-        self.shape = tuple(entries.shape)
-        self._weights = double(weights)
-        known = double(entries)
-        self._entries = xp.where(self._weights > 0, known, xp.zeros_like(known))
+        self.shape, self._symmetric = tuple(entries.shape), symmetric
+        self.weights = None if weights is None else to_double(weights)
+        known = to_double(entries)
+        self.values = known if self.weights is None else xp.where(self.weights > 0, known, xp.zeros_like(known))
+
+    @cached_property
+    def _weights(self) -> Array:
+        return array_namespace(self.values).ones_like(self.values) if self.weights is None else self.weights
 
     def squared_norm(self) -> float:
-        return float(array_namespace(self._entries).sum(self._weights * squared_magnitudes(self._entries)))
+        return float(array_namespace(self.values).sum(self._weights * squared_magnitudes(self.values)))
+
+    def model(self, factors: Sequence[Array]) -> Array:
+        xp = array_namespace(self.values)
+        return xp.reshape(khatri_rao(factors[:-1]) @ xp.matrix_transpose(factors[-1]), self.shape)
+
+    def visit(self, factors: Sequence[Array], terms: Terms) -> tuple[float, list[Array]]:
+        value, scales = terms(self.values, self.model(factors))
+        slopes = DenseTensor.of(self.times_weights(scales), symmetric=False).read(Products(factors))[0]
+        return self.total(value), list(slopes)
+
+    def with_values(self, values: Array, weights: Array | None) -> Entries:
+        return DenseEntries(values, weights, symmetric=self._symmetric)
+
+    def tensor_of(self, values: Array) -> Tensor:
+        return DenseTensor.of(values, symmetric=self._symmetric)
 
     def distance(self, components: FactoredTensor) -> float:
         gap = self._gap(components)
@@ -139,38 +214,40 @@ class DenseEntries(Entries):
 
     def distance_and_slopes(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
         home, factors = factors[0], self._here(factors)
-        xp = array_namespace(self._entries)
+        xp = array_namespace(self.values)
         columns = khatri_rao(factors[:-1])
         gap = xp.reshape(columns @ xp.matrix_transpose(factors[-1]), self.shape)
-        gap -= self._entries  # in place if the library can
+        gap -= self.values  # in place if the library can
         weighted = self._weights * gap
         others = [conjugate(factor) for factor in factors]
         slopes = DenseTensor.of(weighted, symmetric=False).read(Products(others))[0]
         distance = inner_product_of(xp.reshape(weighted, (-1,)), xp.reshape(gap, (-1,)))
-        return float(distance), [moved(slope, home) for slope in slopes]
+        return float(distance), [to_namespace(slope, home) for slope in slopes]
 
     def residual(self, components: FactoredTensor) -> DenseTensor:
         return DenseTensor.of(self._weights * self._gap(components), symmetric=False)
 
     def _gap(self, components: FactoredTensor) -> Array:
-        weights = moved(components.weights, self._entries)
-        there = components.changed(lambda factor, _: moved(factor, self._entries), weights)
-        return self._entries - there.to_dense()
+        weights = to_namespace(components.weights, self.values)
+        there = components.changed(lambda factor, _: to_namespace(factor, self.values), weights)
+        return self.values - there.to_dense()
 
     def _here(self, factors: Sequence[Array]) -> list[Array]:
         """Return factors in the library and on the device of the entries; they may be on the host."""
-        return [moved(factor, self._entries) for factor in factors]
+        return [to_namespace(factor, self.values) for factor in factors]
 
     def row_grams(self, factors: Sequence[Array], mode: int) -> Array:
         rank, home, factors = factors[0].shape[1], factors[0], self._here(factors)
         xp = array_namespace(self._weights)
         others = khatri_rao([factor for other, factor in enumerate(factors) if other != mode])
         pairs = xp.reshape(conjugate(others)[:, :, None] * others[:, None, :], (-1, rank * rank))
-        return moved(xp.reshape(moved(_unfolded(self._weights, mode), pairs) @ pairs, (-1, rank, rank)), home)
+        return to_namespace(
+            xp.reshape(to_namespace(_unfolded(self._weights, mode), pairs) @ pairs, (-1, rank, rank)), home
+        )
 
     def row_products(self, factors: Sequence[Array], mode: int) -> Array:
         others = [conjugate(factor) for other, factor in enumerate(self._here(factors)) if other != mode]
-        return moved(_unfolded(self._weights * self._entries, mode) @ khatri_rao(others), factors[0])
+        return to_namespace(_unfolded(self._weights * self.values, mode) @ khatri_rao(others), factors[0])
 
     def gauss_newton_product(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
         home, factors, moves = factors[0], self._here(factors), self._here(moves)
@@ -183,7 +260,7 @@ class DenseEntries(Entries):
         total = xp.reshape(columns @ xp.matrix_transpose(last), self.shape)
         others = [conjugate(factor) for factor in factors]
         products = DenseTensor.of(self._weights * total, symmetric=False).read(Products(others))[0]
-        return [moved(product, home) for product in products]
+        return [to_namespace(product, home) for product in products]
 
     def gauss_newton_matrix(self, factors: Sequence[Array]) -> Array:
         xp = array_namespace(self._weights)
@@ -191,7 +268,7 @@ class DenseEntries(Entries):
         home, factors = factors[0], self._here(factors)
         blocks = {(m, n): self._block(factors, m, n) for m in modes for n in modes if m <= n}
         blocks |= {(n, m): adjoint(block) for (m, n), block in blocks.items() if m < n}
-        return moved(xp.concat([xp.concat([blocks[m, n] for n in modes], axis=1) for m in modes]), home)
+        return to_namespace(xp.concat([xp.concat([blocks[m, n] for n in modes], axis=1) for m in modes]), home)
 
     def _block(self, factors: Sequence[Array], m: int, n: int) -> Array:
         r"""Return the block of two modes, :math:`\sum_j o_j z_{mj} z_{nj}^\top` by rows of both."""
@@ -205,7 +282,9 @@ class DenseEntries(Entries):
             rest = [mode for mode in range(len(factors)) if mode not in (m, n)]
             others = khatri_rao([factors[mode] for mode in rest])
             pairs = xp.reshape(conjugate(others)[:, :, None] * others[:, None, :], (-1, rank * rank))
-            turned = moved(xp.reshape(xp.permute_dims(self._weights, (m, n, *rest)), (-1, pairs.shape[0])), pairs)
+            turned = to_namespace(
+                xp.reshape(xp.permute_dims(self._weights, (m, n, *rest)), (-1, pairs.shape[0])), pairs
+            )
             shared = xp.reshape(turned @ pairs, (self.shape[m], self.shape[n], rank, rank))
             # (i, a), (j, b): sum of o z_a z_b over the rest, times the row j of n at a and the row i of m at b.
             block = xp.permute_dims(shared, (0, 2, 1, 3))
@@ -231,7 +310,7 @@ class DenseEntries(Entries):
         return float(array_namespace(self._weights).max(self._weights))
 
     def host_arrays(self) -> tuple[np.ndarray, np.ndarray] | None:
-        return (self._entries, self._weights) if is_numpy_array(self._entries) else None
+        return (self.values, self._weights) if is_numpy_array(self.values) else None
 
     def n_independent(self, groups: Sequence[Sequence[int]]) -> int:
         if all(len(group) == 1 for group in groups):
@@ -250,26 +329,67 @@ class ListedEntries(Entries):
     weights : array of shape (n,), optional
         By default all ones.
     shape : tuple of ints
+    has_zeros : bool
+        Whether all other entries are zero, rather than missing; sums for least squares leave them out.
     """
 
-    def __init__(self, indices: Array, values: Array, weights: Array | None, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-        self._indices, self._values, self._weights = indices, values, weights
+    def __init__(
+        self,
+        indices: Array,
+        values: Array,
+        weights: Array | None,
+        shape: tuple[int, ...],
+        *,
+        has_zeros: bool = False,
+    ) -> None:
+        self.shape, self.has_zeros = shape, has_zeros
+        self.indices, self.values, self.weights = indices, values, weights
 
     @property
     def size(self) -> int:
-        return int(self._values.shape[0])
+        if self.has_zeros:
+            return math.prod(self.shape)
+        return int(self.values.shape[0])
+
+    def model(self, factors: Sequence[Array]) -> Array:
+        xp = array_namespace(factors[0])
+        parts = [xp.vecdot(product_of(rows[:-1]), rows[-1]) for rows in self._rows(factors)]
+        return xp.concat(parts) if parts else 0 * to_double(self.values)
+
+    def _rows(self, factors: Sequence[Array]) -> Iterator[list[Array]]:
+        return (rows_at(factors, indices) for indices, _, _ in self._parts(factors[0].shape[1]))
+
+    def visit(self, factors: Sequence[Array], terms: Terms) -> tuple[float, list[Array]]:
+        xp = array_namespace(factors[0])
+        total, sums = 0.0, [xp.zeros_like(factor) for factor in factors]
+        for indices, values, weights in self._parts(factors[0].shape[1]):
+            rows = rows_at(factors, indices)
+            last = product_of(rows[:-1])
+            value, scales = terms(values, xp.vecdot(last, rows[-1]))
+            if weights is not None:
+                value, scales = (weights * xp.where(weights > 0, term, 0 * term) for term in (value, scales))
+            total += float(xp.sum(value))
+            for mode, slopes in enumerate(sums):
+                add_rows(slopes, indices[mode], last if mode == len(rows) - 1 else product_of(rows, mode), scales)
+        return total, sums
+
+    def with_values(self, values: Array, weights: Array | None) -> Entries:
+        return ListedEntries(self.indices, values, weights, self.shape, has_zeros=self.has_zeros)
+
+    def tensor_of(self, values: Array) -> Tensor:
+        absent = "zero" if self.has_zeros else "missing"
+        return SparseTensor(self.indices, values, self.shape, absent=absent, check=False)
 
     def _parts(self, rank: int) -> Iterator[tuple[Array, Array, Array | None]]:
         """Yield indices, values and weights, some entries at a time."""
-        step = max((CHUNK if on_host(self._values) else DEVICE_CHUNK) // rank, 1)
+        step = max((CHUNK if on_host(self.values) else DEVICE_CHUNK) // rank, 1)
         for start in range(0, self.size, step):
             part = slice(start, start + step)
-            weights = None if self._weights is None else self._weights[part]
-            yield self._indices[:, part], double(self._values[part]), weights
+            weights = None if self.weights is None else self.weights[part]
+            yield self.indices[:, part], to_double(self.values[part]), weights
 
     def squared_norm(self) -> float:
-        xp = array_namespace(self._values)
+        xp = array_namespace(self.values)
         return sum(float(xp.sum(_weighted(values**2, weights))) for _, values, weights in self._parts(1))
 
     def distance(self, components: FactoredTensor) -> float:
@@ -277,27 +397,17 @@ class ListedEntries(Entries):
 
     def residual(self, components: FactoredTensor) -> SparseTensor:
         gaps = [to_host(_weighted(gap, weights)) for _, gap, weights in self._gaps(components)]
-        return SparseTensor(to_host(self._indices), np.concatenate(gaps), self.shape, check=False)
+        return SparseTensor(to_host(self.indices), np.concatenate(gaps), self.shape, check=False)
 
     def _gaps(self, components: FactoredTensor) -> Iterator[tuple[Array, Array, Array | None]]:
-        factors = [double(factor) for factor in components.factors]
-        factors[0] = factors[0] * double(components.weights)
+        factors = [to_double(factor) for factor in components.factors]
+        factors[0] = factors[0] * to_double(components.weights)
         for indices, values, weights in self._parts(components.rank):
             rows = rows_at(factors, indices)
             yield indices, values - array_namespace(values).vecdot(product_of(rows[:-1]), rows[-1]), weights
 
     def distance_and_slopes(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
-        xp = array_namespace(factors[0])
-        distance, totals = 0.0, [xp.zeros_like(factor) for factor in factors]
-        for indices, values, weights in self._parts(factors[0].shape[1]):
-            rows = rows_at(factors, indices)
-            last = product_of(rows[:-1])
-            gap = xp.vecdot(last, rows[-1]) - values
-            distance += _squares(gap, weights)
-            gap = _weighted(gap, weights)
-            for mode, total in enumerate(totals):
-                add_rows(total, indices[mode], last if mode == len(rows) - 1 else product_of(rows, mode), gap)
-        return distance, totals
+        return self.visit(factors, lambda values, model: ((model - values) ** 2, model - values))
 
     def row_grams(self, factors: Sequence[Array], mode: int) -> Array:
         rank = factors[0].shape[1]
@@ -343,10 +453,10 @@ class ListedEntries(Entries):
             ends = np.arange(0, n * order * rank + 1, order * rank)
             jacobian = sparse.csr_array((entries.ravel(), columns.ravel(), ends), shape=(n, total.shape[0]))
             total += (jacobian.T @ jacobian).toarray()
-        return like(total, factors[0])
+        return asarray_like(total, factors[0])
 
     def counts(self) -> list[np.ndarray]:
-        pairs = zip(self._indices, self.shape, strict=True)
+        pairs = zip(self.indices, self.shape, strict=True)
         return [np.bincount(to_host(row), minlength=size) for row, size in pairs]
 
     def thinned(self, per_row: int, rng: np.random.Generator) -> ListedEntries:
@@ -354,7 +464,7 @@ class ListedEntries(Entries):
         probabilities = [np.minimum(per_row / np.maximum(count, 1), 1.0) for count in self.counts()]
         chosen, weights = [], []
         for start in range(0, self.size, CHUNK):
-            indices = to_host(self._indices[:, start : start + CHUNK])
+            indices = to_host(self.indices[:, start : start + CHUNK])
             probability = np.max([of_mode[row] for of_mode, row in zip(probabilities, indices, strict=True)], axis=0)
             drawn = np.flatnonzero(rng.random(probability.size) < probability)
             chosen.append(start + drawn)
@@ -362,18 +472,18 @@ class ListedEntries(Entries):
         part = np.concatenate(chosen)
         if 2 * part.size > self.size:
             return self
-        scale = like(np.concatenate(weights), double(self._values[:1]))
-        weight = scale if self._weights is None else scale * pick(self._weights, part, axis=0)
-        return ListedEntries(pick(self._indices, part, axis=1), pick(self._values, part, axis=0), weight, self.shape)
+        scale = asarray_like(np.concatenate(weights), to_double(self.values[:1]))
+        weight = scale if self.weights is None else scale * take(self.weights, part, axis=0)
+        return ListedEntries(take(self.indices, part, axis=1), take(self.values, part, axis=0), weight, self.shape)
 
     def mean_weight(self) -> float:
-        return 1.0 if self._weights is None else float(np.mean(to_host(self._weights)))
+        return 1.0 if self.weights is None else float(np.mean(to_host(self.weights)))
 
     def largest_weight(self) -> float:
-        return 1.0 if self._weights is None else float(np.max(to_host(self._weights)))
+        return 1.0 if self.weights is None else float(np.max(to_host(self.weights)))
 
     def n_independent(self, groups: Sequence[Sequence[int]]) -> int:
-        return _count_ascending(to_host(self._indices), groups)
+        return _count_ascending(to_host(self.indices), groups)
 
 
 def _count_ascending(indices: np.ndarray, groups: Sequence[Sequence[int]]) -> int:

@@ -1,0 +1,176 @@
+"""How much work a search may do, and the log of what it has done.
+
+Work is counted in steps of least squares, at a price that depends on the problem alone, and not measured by a clock: so
+the same seed gives the same answer on every machine, however busy it is. Only a limit in seconds reads the clock.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from codiag._arrays import on_host
+from codiag._progress import tell
+from codiag.problem import LogEntry, Problem
+from codiag.tensors import FactoredTensor
+
+logger = logging.getLogger("codiag")
+
+STEP_SECONDS = 3e-4
+"""Seconds that a step of least squares takes on the smallest tensors: a hundred calls of Python."""
+
+FLOPS_PER_SECOND = 2e9
+"""Operations of a step in a second, on one core: most of them wait for memory."""
+
+SOLVE_PRODUCTS = 30
+"""Products with the Gauss-Newton matrix in a step, typically."""
+
+SWEEPS = 300
+"""Alternating sweeps over the stored entries that a search may cost after its first local minimum, per unit of work."""
+
+LEAST_SECONDS = 0.1
+"""Seconds that a search may take in any case, which nobody notices."""
+
+INTERRUPTED = threading.Event()
+"""Set while searches are to end with the best fit so far."""
+
+
+@contextmanager
+def interrupts_end_searches() -> Iterator[None]:
+    """Let the first interrupt by Ctrl-C end searches with the best fit so far, and the second everything."""
+
+    def end(*_: object) -> None:
+        if INTERRUPTED.is_set():
+            raise KeyboardInterrupt
+        INTERRUPTED.set()
+
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        INTERRUPTED.clear()
+
+
+class Budget:
+    """The work that a search may do, and has done.
+
+    Parameters
+    ----------
+    max_work : float
+        Work after the first local minimum, in units of 300 sweeps over the stored entries.
+    time_limit : float, optional
+        By the clock, from now.
+    patience : float
+        How many times as much work is allowed where the model holds, as `extend` says.
+    """
+
+    def __init__(self, max_work: float = math.inf, time_limit: float | None = None, patience: float = 1.0) -> None:
+        self._max_work, self._spent, self._limit = max_work, 0.0, math.inf
+        self._first, self._patience, self._unit = 0.0, patience, math.inf
+        self._deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
+        self._is_running = False
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time is over, or the user has interrupted."""
+        return INTERRUPTED.is_set() or time.perf_counter() > self._deadline
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further work is allowed."""
+        return self._spent > self._limit or self.is_late
+
+    def spend(self, seconds: float) -> bool:
+        """Count work, and return whether no further is allowed."""
+        self._spent += seconds
+        return self.is_over
+
+    @property
+    def left(self) -> float:
+        """The work that is still allowed, in seconds."""
+        return max(self._limit - self._spent, 0.0)
+
+    def start(self, problem: Problem) -> None:
+        """Limit all further work, from the first local minimum on."""
+        if not self._is_running:
+            self._is_running, self._first = True, self._spent
+            self._unit = self._max_work * SWEEPS * sweep_seconds(problem)
+            self._limit = self._first + self._unit
+
+    def extend(self) -> None:
+        """Allow the search more work: what it has found shows that the model holds."""
+        if self._is_running:
+            self._limit = max(self._limit, self._first + self._patience * self._unit)
+
+    def clock(self) -> Budget:
+        """Return a budget that limits the time as this one does, and nothing else, for work that is no search."""
+        other = Budget()
+        other._deadline = self._deadline
+        return other
+
+
+def step_seconds(problem: Problem) -> float:
+    """Return the price of a step: products with all entries, and with the Gauss-Newton matrix.
+
+    Under a loss the weights of entries change from step to step, so that the matrix is one of all entries.
+    """
+    rank = problem.rank
+    product = 6.0 * problem.tensor.n_stored * rank
+    solve = 4.0 * SOLVE_PRODUCTS * rank**2 * sum(min(size, rank) for size in problem.tensor.shape)
+    if problem.loss is not None:
+        solve = rank * product
+    return STEP_SECONDS + (product + solve) / FLOPS_PER_SECOND
+
+
+def largest_product(problem: Problem) -> float:
+    """Return the multiplications in the largest product that the host computes in a step, for `few_threads`."""
+    rank, tensor = problem.rank, problem.tensor
+    if on_host(tensor.reference):
+        return float(rank) * math.prod(tensor.shape)
+    return float(rank) ** 2 * sum(tensor.shape)
+
+
+def terms_seconds(problem: Problem) -> float:
+    """Return the price of the strongest terms of a residual: power iterations from a few vectors."""
+    return SOLVE_PRODUCTS * step_seconds(problem.with_rank(1))
+
+
+def sweep_seconds(problem: Problem) -> float:
+    """Return the price of an alternating sweep over the stored entries."""
+    return STEP_SECONDS + flops_seconds(2.0 * problem.tensor.order * problem.tensor.n_stored * problem.rank)
+
+
+def flops_seconds(flops: float) -> float:
+    """Return the price of operations."""
+    return flops / FLOPS_PER_SECOND
+
+
+@dataclass
+class Log:
+    """The stages so far, the time since the last one, the work that may be done, and the best components so far."""
+
+    budget: Budget = field(default_factory=Budget)
+    history: list[LogEntry] = field(default_factory=list)
+    best: FactoredTensor | None = None
+    _since: float = field(default_factory=time.perf_counter)
+
+    def add(self, name: str, n_iter: int, objective: float, flops: float = 0.0, *, p_missed: float = 0.0) -> None:
+        """Close a stage."""
+        now = time.perf_counter()
+        self.history.append(LogEntry(name, n_iter, objective, now - self._since, flops, p_missed))
+        self._since = now
+        counted = "1 iteration" if n_iter == 1 else f"{n_iter} iterations"
+        tell("%s: %s", name, counted)
+        logger.info("%s: %s, objective %.3g, %.2f s", name, counted, objective, self.history[-1].seconds)
+
+    def extend(self, history: Sequence[LogEntry]) -> None:
+        """Take over the stages of another method."""
+        self.history.extend(history)
+        self._since = time.perf_counter()

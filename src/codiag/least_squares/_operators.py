@@ -1,0 +1,475 @@
+r"""Gauss-Newton matrices and second derivatives of the distance between components and a tensor.
+
+The unknowns are the scaled factors :math:`A_m`, one above the other in one array (D, k). With Gram matrices
+:math:`G_m = A_m^\top A_m` and :math:`\Gamma_m = \ast_{n \ne m} G_n`, :math:`\Gamma_{mn} = \ast_{l \ne m, n} G_l`, the
+Gauss-Newton matrix maps X to
+
+.. math:: X_m \Gamma_m + A_m \textstyle\sum_{n \ne m} \Gamma_{mn} \ast (X_n^\top A_n),
+
+at :math:`O(D k^2)` operations a product. For a symmetric tensor of order N there is one factor, and the map is
+:math:`N X G^{\ast (N-1)} + N (N - 1) A (G^{\ast (N-2)} \ast (X^\top A))`. The first term, damped, is the
+preconditioner.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from array_api_compat import is_numpy_array
+from scipy.linalg import lapack
+
+from codiag._arrays import (
+    Array,
+    adjoint,
+    array_namespace,
+    asarray_like,
+    conjugate,
+    identity,
+    is_complex,
+    matrix_transpose,
+    on_host,
+    real_part,
+    sum_along,
+    to_host,
+    to_namespace,
+)
+from codiag.least_squares._parametrization import Parametrization
+from codiag.least_squares._tolerances import ROUNDING, TINY
+from codiag.tensors import Tensor
+from codiag.tensors.entries import Entries
+
+
+class CurvatureOperator(Protocol):
+    """What a step needs of a curvature.
+
+    Attributes
+    ----------
+    point : array of shape (D, k)
+    parametrization : Parametrization
+        Of the unknowns.
+    scales : array of shape (D, k)
+        Measure damping, one number per unknown: the diagonal of the matrix, equal for the column of a component in a
+        mode. Components differ in size by orders of magnitude.
+    n_free : int
+        Number of unknowns that may move.
+    separation : Separation or None
+        The equations in the ranges of the factors, if moves out of these are coupled to no others.
+    has_matrix : bool
+        Whether `matrix` is available.
+    takes_stacks : bool
+        Whether `product` and preconditioners take stacks of moves (n, D, k).
+    visits_entries : bool
+        Whether `product` visits all entries of the tensor.
+    """
+
+    point: Array
+    parametrization: Parametrization
+    has_matrix: bool
+    takes_stacks: bool
+    visits_entries: bool
+
+    @property
+    def scales(self) -> Array: ...
+
+    @property
+    def n_free(self) -> int: ...
+
+    @property
+    def separation(self) -> Separation | None: ...
+
+    def project(self, move: Array) -> Array:
+        """Return the part of a move that constraints allow."""
+
+    def product(self, move: Array) -> Array:
+        """Return the matrix times a move."""
+
+    def matrix(self) -> Array:
+        """Return the matrix; unknowns are numbered row by row of the array (D, k)."""
+
+    def project_matrix(self, matrix: Array) -> Array:
+        """Return a matrix of all unknowns, like the damped one, restricted to moves that constraints allow."""
+
+    def free_matrix(self) -> tuple[Array, np.ndarray | slice]:
+        """Return the matrix of the unknowns that are free, and which these are."""
+
+    def preconditioner(self, damping: float) -> Callable[[Array], Array]:
+        """Return an approximate inverse of the damped matrix."""
+
+
+class _Unrestricted:
+    """A curvature without constraints."""
+
+    point: Array
+    has_matrix = True
+    takes_stacks = False
+    visits_entries = False
+
+    @property
+    def n_free(self) -> int:
+        return math.prod(self.point.shape)
+
+    @property
+    def separation(self) -> Separation | None:
+        return None
+
+    def project(self, move: Array) -> Array:
+        return move
+
+    def matrix(self) -> Array:
+        raise NotImplementedError("only products are available")
+
+    def project_matrix(self, matrix: Array) -> Array:
+        return matrix
+
+    def free_matrix(self) -> tuple[Array, np.ndarray | slice]:
+        return self.matrix(), slice(None)
+
+
+class GaussNewtonOperator(_Unrestricted):
+    r"""The Gauss-Newton matrix of a complete tensor at a point, times a number, plus a ridge.
+
+    Modes that share a factor count as often as there are: with :math:`c_g` modes in group g and :math:`G_g` its Gram
+    matrix, blocks are entrywise products of powers of Gram matrices, :math:`c_g` or :math:`c_g c_h` times.
+
+    Attributes
+    ----------
+    own : array of shape (n, k, k)
+        Blocks within factors: moves of a factor are multiplied by its block from the right.
+    """
+
+    takes_stacks = True
+
+    def __init__(
+        self, parametrization: Parametrization, point: Array, *, multiple: float = 1.0, ridge: float = 0.0
+    ) -> None:
+        self._xp = array_namespace(point)
+        self.point, self.parametrization = point, parametrization
+        self._multiple, self._ridge = multiple, ridge
+        self._factors = parametrization.factors(point)
+        sizes = {factor.shape[0] for factor in self._factors}
+        self._stack = (len(self._factors), sizes.pop(), point.shape[1]) if len(sizes) == 1 else None
+
+    @property
+    def own(self) -> Array:
+        return self._blocks[0]
+
+    @cached_property
+    def _blocks(self) -> tuple[Array, Array]:
+        """The blocks within factors (n, k, k) and between them (n, n, k, k)."""
+        xp, signs = self._xp, self.parametrization.signs
+        counts = [len(group) for group in self.parametrization.groups]
+        grams = [factor.T @ conjugate(factor) for factor in self._factors]
+
+        def product_without(*left_out: int) -> Array:
+            powers = [count - left_out.count(place) for place, count in enumerate(counts)]
+            parts = [gram if power == 1 else gram**power for gram, power in zip(grams, powers, strict=True) if power]
+            return math.prod(parts[1:], start=parts[0]) if parts else xp.ones_like(grams[0])
+
+        places, none = range(len(counts)), xp.zeros_like(grams[0])
+        own = [counts[g] * product_without(g) for g in places]
+        cross = {}
+        for g in places:
+            cross[g, g] = counts[g] * (counts[g] - 1) * product_without(g, g) if counts[g] > 1 else none
+            for h in range(g):
+                cross[g, h] = cross[h, g] = counts[g] * counts[h] * product_without(g, h)
+        within, between = xp.stack(own), xp.stack([cross[g, h] for g in places for h in places])
+        if signs is not None or self._multiple != 1:
+            multiple = self._multiple if signs is None else self._multiple * signs[:, None] * signs[None, :]
+            within, between = within * multiple, between * multiple
+        if self._ridge > 0:
+            within = within + self._ridge * identity(within.shape[-1], within)
+        return within, xp.reshape(between, (len(own), len(own), *between.shape[1:]))
+
+    @cached_property
+    def _factor_scales(self) -> Array:
+        """The diagonals of the blocks within factors (n, k), bounded from below."""
+        xp = self._xp
+        diagonals = xp.abs(xp.linalg.diagonal(self.own))
+        floor = ROUNDING * float(xp.max(diagonals)) + TINY
+        return xp.where(diagonals > floor, diagonals, xp.full_like(diagonals, floor))
+
+    @cached_property
+    def scales(self) -> Array:
+        xp = self._xp
+        parts = [xp.broadcast_to(self._factor_scales[g, :], factor.shape) for g, factor in enumerate(self._factors)]
+        return parts[0] if len(parts) == 1 else xp.concat(parts)
+
+    def at(self, parametrization: Parametrization, point: Array) -> GaussNewtonOperator:
+        return GaussNewtonOperator(parametrization, point, multiple=self._multiple, ridge=self._ridge)
+
+    @cached_property
+    def _stacked(self) -> tuple[Array, Array]:
+        """The factors of equal sizes as a stack (n, d, k), and their conjugates."""
+        factors = self._xp.reshape(self.point, self._stack)
+        return factors, conjugate(factors)
+
+    def product(self, move: Array) -> Array:
+        """Return the matrix times a move, or times each of a stack of them (..., D, k)."""
+        own, cross = self._blocks
+        if self._stack is None:
+            moves, factors = self.parametrization.factors(move), self._factors
+            pairs = zip(moves, factors, strict=True)
+            overlaps = self._xp.stack([matrix_transpose(part) @ conjugate(factor) for part, factor in pairs], axis=-3)
+        else:
+            moves, (stack, others) = self._xp.reshape(move, (*move.shape[:-2], *self._stack)), self._stacked
+            overlaps = matrix_transpose(moves) @ others
+        mixed = sum_along(cross * overlaps[..., None, :, :, :], -3)
+        if self._stack is not None:
+            return self._xp.reshape(moves @ own + stack @ mixed, move.shape)
+        parts = enumerate(zip(moves, factors, strict=True))
+        return self._xp.concat(
+            [part @ own[g, :, :] + factor @ mixed[..., g, :, :] for g, (part, factor) in parts], axis=-2
+        )
+
+    def inverses(self, damping: float) -> Array:
+        """Return the inverses of the damped blocks within factors (n, k, k): the host computes them."""
+        damped = self.own + damping * self._factor_scales[:, :, None] * identity(self.own.shape[-1], self.own)
+        return self._xp.linalg.inv(damped) if on_host(damped) else asarray_like(np.linalg.inv(to_host(damped)), damped)
+
+    def preconditioner(self, damping: float) -> Callable[[Array], Array]:
+        xp, inverses = self._xp, self.inverses(damping)
+        if self._stack is not None:
+            stack = self._stack
+            return lambda move: xp.reshape(xp.reshape(move, (*move.shape[:-2], *stack)) @ inverses, move.shape)
+        factors = self.parametrization.factors
+        return lambda move: xp.concat([part @ inverses[g, :, :] for g, part in enumerate(factors(move))], axis=-2)
+
+    @cached_property
+    def _matrix(self) -> Array:
+        xp, (own, cross) = self._xp, self._blocks
+        if self._stack is not None and is_numpy_array(self.point):
+            return _stacked_matrix(self.point.reshape(self._stack), own, cross)
+        rows = []
+        for g, left in enumerate(self._factors):
+            row = []
+            for h, right in enumerate(self._factors):
+                # (a, i), (b, j): cross_ji A_g[a, j] conj(A_h[b, i])
+                block = left[:, None, None, :] * adjoint(right)[None, :, :, None]
+                block = block * xp.matrix_transpose(cross[g, h, :, :])[None, :, None, :]
+                if g == h:
+                    unit = identity(left.shape[0], left)
+                    block = block + unit[:, None, :, None] * xp.matrix_transpose(own[g, :, :])[None, :, None, :]
+                row.append(xp.reshape(block, (math.prod(left.shape), math.prod(right.shape))))
+            rows.append(xp.concat(row, axis=1))
+        return xp.concat(rows)
+
+    def matrix(self) -> Array:
+        return self._matrix
+
+    @cached_property
+    def separation(self) -> Separation | None:
+        r"""The equations in the ranges of the factors, on the host; None if no factor is longer than its rank.
+
+        With :math:`A_m = Q_m R_m`, a move :math:`Q_m Y_m + Z_m`, :math:`Q_m^\top Z_m = 0`, has the image
+        :math:`Q_m (\dots) + Z_m \Gamma_m`: the equations of Y are those of the factors R, and Z is found at once.
+        """
+        if all(factor.shape[0] <= factor.shape[1] for factor in self._factors):
+            return None
+        bases, inner = zip(*map(_range_and_coordinates, self._factors), strict=True)
+        groups, signs = self.parametrization.groups, self.parametrization.signs
+        sizes = {mode: part.shape[0] for group, part in zip(groups, inner, strict=True) for mode in group}
+        shape = tuple(sizes[mode] for mode in range(len(self.parametrization.shape)))
+        point = self._xp.concat(inner) if len(inner) > 1 else inner[0]
+        if not on_host(point):
+            point, signs = to_host(point), None if signs is None else to_host(signs)
+        inside = self.at(replace(self.parametrization, shape=shape, signs=signs), point)
+        if is_numpy_array(point):
+            vars(inside)["_blocks"] = self._blocks  # Gram matrices are the same
+        return Separation(bases, inside)
+
+
+def _stacked_matrix(factors: np.ndarray, own: np.ndarray, cross: np.ndarray) -> np.ndarray:
+    """Return the matrix of factors of equal sizes (n, d, k)."""
+    n, size, rank = factors.shape
+    columns = conjugate(factors).transpose(2, 0, 1)[None, None, :, :, :, None]
+    matrix = factors[:, :, None, None, None, :] * columns * cross.transpose(0, 3, 1, 2)[:, None, :, :, None, :]
+    matrix = matrix.reshape(n * size, rank, n * size, rank)
+    places = np.arange(n * size)
+    matrix[places, :, places, :] += np.repeat(own.transpose(0, 2, 1), size, axis=0)
+    return matrix.reshape(n * size * rank, -1)
+
+
+class Separation(NamedTuple):
+    """Orthonormal bases of the ranges of long factors, None for others, and the matrix in their coordinates."""
+
+    bases: Sequence[Array | None]
+    inside: GaussNewtonOperator
+
+    def inward(self, parts: Sequence[Array]) -> list[Array]:
+        """Return the coordinates of moves in the ranges."""
+        return [part if basis is None else adjoint(basis) @ part for basis, part in zip(self.bases, parts, strict=True)]
+
+    def outward(self, parts: Sequence[Array]) -> list[Array]:
+        """Return moves from their coordinates in the ranges."""
+        return [part if basis is None else basis @ part for basis, part in zip(self.bases, parts, strict=True)]
+
+
+def _range_and_coordinates(factor: Array) -> tuple[Array | None, Array]:
+    r"""Return an orthonormal basis Q of the columns of a long factor, and R, :math:`A = Q R`."""
+    rows, rank = factor.shape
+    if rows <= rank:
+        return None, factor
+    if not is_numpy_array(factor):
+        return tuple(array_namespace(factor).linalg.qr(factor))
+    kind, form = ("z", "ungqr") if is_complex(factor) else ("d", "orgqr")  # NumPy's takes twice as long
+    reflections, scales, _, _ = getattr(lapack, f"{kind}geqrf")(factor)
+    inner = np.triu(reflections[:rank])
+    return getattr(lapack, kind + form)(reflections, scales, overwrite_a=1)[0], inner
+
+
+class WeightedGaussNewtonOperator(_Unrestricted):
+    r"""The Gauss-Newton matrix :math:`J^{\mathsf H} O J` at a point, for entries with weights O.
+
+    The preconditioner solves the damped equations of every row by itself.
+    """
+
+    visits_entries = True
+
+    def __init__(self, parametrization: Parametrization, point: Array, entries: Entries) -> None:
+        self.point, self.parametrization, self._entries = point, parametrization, entries
+        self._factors = parametrization.expand(point)
+        self._grams = [entries.row_grams(self._factors, mode) for mode in range(len(self._factors))]
+        self.scales = self._scales()
+
+    def _scales(self) -> Array:
+        """Return the mean diagonal over rows, so that rows with few observed entries are damped, too."""
+        xp = array_namespace(self.point)
+        parts = []
+        for factor, gram in zip(self._factors, self._grams, strict=True):
+            diagonal = xp.mean(real_part(xp.linalg.diagonal(gram)), axis=0)
+            floor = ROUNDING * float(xp.max(diagonal)) + TINY
+            parts.append(
+                xp.ones_like(real_part(factor)) * xp.where(diagonal > floor, diagonal, xp.full_like(diagonal, floor))
+            )
+        return self.parametrization.accumulate(parts, signed=False)
+
+    def product(self, move: Array) -> Array:
+        return self.parametrization.accumulate(
+            self._entries.gauss_newton_product(self._factors, self.parametrization.expand(move))
+        )
+
+    def matrix(self) -> Array:
+        """Return the matrix itself, unknowns numbered row by row of the array (D, k)."""
+        return self.parametrization.accumulate_matrix(
+            self._entries.gauss_newton_matrix(self._factors), self.point.shape[1]
+        )
+
+    def preconditioner(self, damping: float) -> Callable[[Array], Array]:
+        xp = array_namespace(self.point)
+        rank = self.point.shape[1]
+        grams = self.parametrization.accumulate_rows(self._grams)
+        unit = identity(rank, self.point)
+        inverses = xp.linalg.inv(grams + (damping * self.scales)[:, :, None] * unit + TINY * unit)
+        return lambda move: (inverses @ move[:, :, None])[:, :, 0]
+
+
+class HessianOperator(_Unrestricted):
+    r"""The second derivative at a point: the Gauss-Newton matrix, minus a term of the residual.
+
+    Between the factors of one component in two modes m and n, the term is :math:`R(\cdot, \cdot, a_{li}, \dots)`, the
+    residual contracted with the factors of the other modes.
+    """
+
+    has_matrix = False
+
+    def __init__(self, curvature: CurvatureOperator, residual: Tensor) -> None:
+        self._base = curvature
+        self.point, self.parametrization, self.scales = curvature.point, curvature.parametrization, curvature.scales
+        order, reference = residual.order, residual.reference  # the residual may be elsewhere
+        factors = [to_namespace(factor, reference) for factor in self.parametrization.expand(self.point)]
+        self._terms = []
+        for m in range(order):
+            for n in range(m):
+                others = [mode for mode in range(order) if mode not in (m, n)]
+                directions = (adjoint(factors[mode]) for mode in others)
+                matrices = residual.permute((m, n, *others)).project(*directions)
+                self._terms.append((m, n, to_namespace(matrices, self.point)))
+
+    def product(self, move: Array) -> Array:
+        moves = self.parametrization.expand(move)
+        parts = [0 * part for part in moves]
+        for m, n, matrices in self._terms:
+            parts[m] = parts[m] + (matrices @ conjugate(moves[n]).T[:, :, None])[:, :, 0].T
+            parts[n] = parts[n] + (conjugate(moves[m]).T[:, None, :] @ matrices)[:, 0, :].T
+        return self._base.product(move) - self.parametrization.accumulate(parts)
+
+    def preconditioner(self, damping: float) -> Callable[[Array], Array]:
+        return self._base.preconditioner(damping)
+
+
+class ProjectedOperator(_Unrestricted):
+    """A curvature with ridges added, on the unknowns that constraints leave free.
+
+    Parameters
+    ----------
+    curvature : CurvatureOperator
+    free : array of shape (D, k)
+        One for unknowns that may move, zero for the others.
+    strengths : array of shape (D, 1), optional
+        Ridge strengths, added to the diagonal.
+    tangent : callable, optional
+        Projects moves, or a stack of them, on the tangent space of curved sets of factors.
+    """
+
+    def __init__(
+        self,
+        curvature: CurvatureOperator,
+        free: Array,
+        strengths: Array | None,
+        tangent: Callable[[Array], Array] | None = None,
+    ) -> None:
+        self._base, self._free, self._strengths, self._tangent = curvature, free, strengths, tangent
+        self.point, self.parametrization, self.scales = curvature.point, curvature.parametrization, curvature.scales
+        self.has_matrix, self.visits_entries = curvature.has_matrix, curvature.visits_entries
+
+    def project(self, move: Array) -> Array:
+        return self._free * move if self._tangent is None else self._free * self._tangent(self._free * move)
+
+    def product(self, move: Array) -> Array:
+        inside = self.project(move)
+        image = self._base.product(inside)
+        if self._strengths is not None:
+            image = image + self._strengths * inside
+        return self.project(image)
+
+    @cached_property
+    def n_free(self) -> int:
+        return int(array_namespace(self._free).sum(self._free))
+
+    def free_matrix(self) -> tuple[Array, np.ndarray | slice]:
+        if self._tangent is not None or not is_numpy_array(self._free):
+            return self.matrix(), slice(None)
+        free = np.flatnonzero(self._free)
+        matrix = self._base.matrix()[np.ix_(free, free)]
+        if self._strengths is not None:
+            diagonal = np.broadcast_to(self._strengths, self._free.shape).reshape(-1)[free]
+            matrix[np.diag_indices(free.size)] += diagonal
+        return matrix, free
+
+    def matrix(self) -> Array:
+        xp = array_namespace(self._free)
+        free = xp.reshape(self._free, (-1,))
+        matrix = free[:, None] * self._base.matrix() * free[None, :]
+        diagonal = (1 - self._free) * self.scales
+        if self._strengths is not None:
+            diagonal = diagonal + self._free * self._strengths
+        return matrix + xp.reshape(diagonal, (-1, 1)) * identity(free.shape[0], free)
+
+    def project_matrix(self, matrix: Array) -> Array:
+        """Return P M P + c (I - P), P the projection on the tangent space: solutions stay in that space."""
+        if self._tangent is None:
+            return matrix
+        unit = identity(matrix.shape[0], matrix)
+        moves = array_namespace(matrix).reshape(unit, (-1, *self.point.shape))
+        projection = array_namespace(matrix).reshape(self._tangent(moves), matrix.shape)
+        size = float(array_namespace(matrix).max(self.scales))
+        return projection @ matrix @ projection + size * (unit - projection)
+
+    def preconditioner(self, damping: float) -> Callable[[Array], Array]:
+        inner = self._base.preconditioner(damping)
+        return lambda move: self.project(inner(self.project(move)))

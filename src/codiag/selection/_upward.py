@@ -1,0 +1,234 @@
+"""Fits of ever higher ranks, each from the one below, and what each of them shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from codiag._arrays import asarray_like, is_complex, to_double, to_host
+from codiag._progress import tell
+from codiag.diagnosis import FAIR, Facts, Halves, lone_entries
+from codiag.least_squares import BRIEF, Limits, minimize
+from codiag.methods import Auto, Method
+from codiag.problem import Estimate, Problem, interior
+from codiag.result import Factorization, has_few_entries, solve
+from codiag.search import Search
+from codiag.starts import WarmStart, default_starts
+from codiag.tensors import DenseTensor, FactoredTensor
+
+MAX_STARTS, MAX_EXCHANGES, EFFORT = 2, 20, 3.0
+"""Starts of each rank, by default and from the rank below; exchange steps from each; work relative to the first one."""
+
+LIMITS = Limits(max_iter=100, tol=1e-6)
+"""Limits for a rank, which is fitted to the end only if it is chosen."""
+
+MOST_SET_ASIDE = 20
+"""Entries that carry a component alone and are set aside, at most."""
+
+N_FOLDS = 4
+"""Parts of the entries, each of which is left out once under a loss."""
+
+LEAST_MODEL = 1e-2
+"""Least mean of an entry that was left out, relative to that of all: no model excludes what it has not seen."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Upward(Method):
+    """A fit from the default start, and from components of a lower rank with the strongest terms of their residual."""
+
+    supports: ClassVar[frozenset[str]] = Auto.supports
+    lower: FactoredTensor | None = None
+
+    @property
+    def has_per_index_options(self) -> bool:
+        return True  # the components of a lower rank have rows
+
+    def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        warm = () if self.lower is None else (WarmStart(components=self.lower),)
+        starts = (*default_starts(problem)[:1], *warm)
+        search = Search(starts, MAX_STARTS, MAX_EXCHANGES, LIMITS, max_work=EFFORT)
+        return search.run(problem, rng)
+
+
+@dataclass(eq=False)
+class Tried:
+    """A rank that was tried.
+
+    Attributes
+    ----------
+    fit, below : Factorization
+        The fit, and that of the rank below.
+    halves : Halves, or None
+    """
+
+    fit: Factorization
+    below: Factorization | None
+    halves: Halves | None
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What is known about the fit."""
+        return Facts(self.fit, self.below)
+
+    @property
+    def rank(self) -> int:
+        return self.fit.rank
+
+    @cached_property
+    def flaw(self) -> str:
+        """Why a component of the fit is no component, or nothing, without regard to halves of the data."""
+        if self.facts.degenerate:
+            return "degenerate"
+        if not math.isfinite(self.fit._noise):
+            return "no residual degrees of freedom"
+        if np.any(self.facts.significances <= 1):
+            return "not significant"
+        return "not determined" if self.facts.is_undetermined else ""
+
+    @cached_property
+    def of_halves(self) -> list[FactoredTensor] | None:
+        """The components of both halves of the data."""
+        components = self.fit._components
+        known = components.changed(lambda factor, _: to_double(factor), to_double(components.weights))
+        return None if self.halves is None else self.halves.refitted(known)
+
+    @cached_property
+    def congruence(self) -> float:
+        """The least congruence of a component in both halves; NaN where there are none."""
+        if self.halves is None or self.of_halves is None:
+            return math.nan
+        found = self.halves.congruences(self.of_halves)
+        alone = [r for (mode, _), r in self.facts.lone_samples.items() if mode == self.halves.mode]
+        kept = np.delete(found, alone)
+        return float(np.min(kept)) if kept.size else math.nan
+
+    @cached_property
+    def held_out(self) -> np.ndarray | None:
+        """Squared errors, or deviances, of what was left out, by block, relative to what there is to explain."""
+        if self.fit._goodness is not None:
+            return held_out_deviances(self.fit)
+        return None if self.halves is None or self.of_halves is None else self.halves.held_out(self.of_halves)
+
+    @property
+    def is_supported(self) -> bool:
+        """Whether all components are significant and determined, and replicate."""
+        return not self.flaw and not self.congruence < FAIR
+
+    def predicts_better_than(self, other: Tried) -> bool:
+        """Return whether what was left out is predicted better, by more than a standard error of the difference."""
+        if self.held_out is None or other.held_out is None:
+            return False
+        gaps = other.held_out - self.held_out
+        spread = math.sqrt(gaps.size) * float(np.std(gaps, ddof=1)) if gaps.size > 1 else 0.0
+        return float(np.sum(gaps)) > spread
+
+    @property
+    def held_out_error(self) -> float:
+        """Relative error of what was left out."""
+        return math.nan if self.held_out is None else math.sqrt(max(float(np.sum(self.held_out)), 0.0))
+
+
+@dataclass(eq=False)
+class Upwards:
+    """Ranks in ascending order.
+
+    Attributes
+    ----------
+    problem : Problem
+        With the entries that were set aside missing.
+    tried : dict of int to Tried
+    set_aside : list of (index, value, rank)
+        Entries that carried a component alone, and the rank at which they did.
+    """
+
+    problem: Problem
+    rng: np.random.Generator
+    tried: dict[int, Tried] = field(default_factory=dict)
+    set_aside: list[tuple[tuple[int, ...], float, int]] = field(default_factory=list)
+    _halves: Halves | None = None
+    _has_halves: bool = False
+
+    def add(self, rank: int) -> Tried:
+        """Fit a rank above all others."""
+        tell("rank %d", rank, is_place=True)
+        below = self.tried[max(self.tried)].fit if self.tried else None
+        lower = None if below is None else below._components
+        while True:
+            fit = solve(self.problem.with_rank(rank), Upward(lower=lower), self.rng)
+            alone = self._lone_entries(fit)
+            if not alone:
+                break
+            values = to_double(to_host(self.problem.tensor.to_dense()))
+            self.set_aside += [(index, float(values[index]), rank) for index in alone]
+            self.problem, self._has_halves = self.problem.without_entries(alone), False
+            if below is not None:  # in which they are missing, too
+                below = solve(self.problem.with_rank(below.rank), Upward(lower=lower), self.rng)
+                self.tried[below.rank] = Tried(below, self.tried[below.rank].below, self.halves_of(below))
+                lower = below._components
+        self.tried[rank] = Tried(fit, below, self.halves_of(fit))
+        return self.tried[rank]
+
+    def _lone_entries(self, fit: Factorization) -> list[tuple[int, ...]]:
+        """Return entries that carry a component alone, which noise has, too."""
+        factors = [to_double(to_host(factor)) for factor in fit._components.factors]
+        found = lone_entries(factors)
+        is_tied = any(len(group) > 1 for group in fit.problem.groups)
+        if not found or fit._is_exact or is_tied or not has_few_entries(fit.problem) or is_complex(factors[0]):
+            return []
+        facts, seen = Facts(fit), fit.problem.observed_mask()
+        found = {r: index for r, index in found.items() if seen[index]}
+        return [index for r, index in found.items() if not facts.significances[r] > 1][
+            : MOST_SET_ASIDE - len(self.set_aside)
+        ]
+
+    def halves_of(self, fit: Factorization) -> Halves | None:
+        """Return halves of the data, which are the same for all ranks."""
+        if not self._has_halves:
+            model, self._has_halves = fit._noise_model, True
+            is_known = has_few_entries(self.problem) and self.problem.symmetric is not True
+            stated = self.problem.in_double_precision()
+            self._halves = Halves.of(stated, () if model is None else model.correlated) if is_known else None
+        return self._halves
+
+
+def held_out_deviances(fit: Factorization) -> np.ndarray | None:
+    """Return the deviances of entries that were left out under a loss, by fold, relative to the null deviance."""
+    problem, goodness = fit.problem, fit._goodness
+    if not has_few_entries(problem) or goodness is None or not goodness.null > 0:
+        return None
+    problem, loss = problem.in_double_precision(), problem.loss
+    values = to_double(to_host(problem.tensor.to_dense()))
+    entries = problem.data.all_entries
+    weights = np.ones(values.shape) if entries.weights is None else to_host(entries.weights).astype(np.float64)
+    folds = _folds(weights > 0)
+    dense = DenseTensor.of(asarray_like(values, problem.tensor.reference), symmetric=False)
+    found = []
+    for fold in range(N_FOLDS):
+        kept = asarray_like(weights * (folds != fold), dense.reference)
+        part = problem.with_part(dense, kept, problem.constraints).with_rank(fit.rank)
+        components = minimize(part, interior(fit._components, problem.constraints), BRIEF).components
+        hidden = (folds == fold) & (weights > 0)
+        model = to_double(to_host(components.to_dense()))[hidden]
+        assert loss is not None
+        if loss.needs_nonnegative:
+            model = np.maximum(model, LEAST_MODEL * float(np.mean(model)))
+        found.append(2 * float(np.sum(weights[hidden] * loss.value(values[hidden], model))))
+    return np.array(found) / goodness.null
+
+
+def _folds(known: np.ndarray) -> np.ndarray:
+    """Return the number of the fold of every entry, at random, with equally many observed ones in each."""
+    folds = np.full(known.shape, -1)
+    folds[known] = np.random.default_rng(0).permutation(np.arange(np.count_nonzero(known)) % N_FOLDS)
+    return folds
+
+
+def best_prediction(tried: Sequence[Tried]) -> Tried | None:
+    """Return the rank that predicts best what was left out; None where nothing could be."""
+    known = [one for one in tried if one.held_out is not None]
+    return min(known, key=lambda one: one.held_out_error) if known else None

@@ -1,0 +1,39 @@
+"""The start for a loss: least squares on entries whose variances are made similar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from codiag.least_squares import ROUGH, LeastSquares, Log, minimize
+from codiag.problem import Problem, as_least_squares, interior
+from codiag.reduction import reduce
+from codiag.starts._start import Start
+from codiag.tensors import FactoredTensor
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VarianceStabilized(Start):
+    """Rough ends of least squares on variance-stabilized entries, from other starts in turn.
+
+    Attributes
+    ----------
+    starts_of : callable
+        From a problem of least squares to the starts for it.
+    """
+
+    starts_of: Callable[[Problem], Sequence[Start]]
+
+    def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
+        plain, back = as_least_squares(problem)
+        core = reduce(plain, rng)
+        for start in self.starts_of(plain):
+            space = core if start.uses_core else core.uncompressed()
+            objective = LeastSquares(space.problem)
+            for components in start.generate(space.problem, rng, log):
+                result = minimize(space.problem, components, replace(ROUGH, budget=log.budget))
+                error = objective.relative_error(result.components, result.objective)
+                log.add("rough least squares", result.n_iter, error)
+                yield interior(back(space.to_tensor(result.components)), problem.constraints)
