@@ -28,16 +28,16 @@ from codiag.methods import ALS, NLS, NOJD, OJD, TPM, Auto, Method
 from codiag.models import HiddenMarkov, LatentDirichlet, MultiviewMixture, SingleTopic, SphericalGaussianMixture
 from codiag.starts import (
     Diagonal,
-    Extended,
-    Filled,
     FixedFactors,
+    FromObserved,
     Given,
-    Grown,
-    Listed,
+    Greedy,
+    MeanImputed,
     Random,
-    Screened,
-    Stabilized,
     Start,
+    Tournament,
+    VarianceStabilized,
+    WarmStart,
     default_starts,
 )
 from codiag.synthetic import PlantedTensor, Stack, matrix_stack, mild_factor, orthonormal_factor
@@ -71,7 +71,7 @@ class Case:
         factor = self.factor(size, rank or size, rng)
         right = None if self.symmetric else self.factor(size, rank or size, rng)
         right = factor.conj() if self.field == "hermitian" else right
-        return matrix_stack(factor, n, right_factor=right, noise=noise, seed=rng)
+        return matrix_stack(factor, n, right_factor=right, noise=noise, rng=rng)
 
     def factor(self, size: int, rank: int, rng: np.random.Generator | int, spread: float = 0.3) -> np.ndarray:
         """Return a factor of the kind that the method finds, real or complex."""
@@ -91,7 +91,7 @@ class Case:
         """Return noise of unit variance, with the symmetry of the matrices."""
         nothing = np.zeros((size, 1), float if self.field == "real" else complex)
         other = nothing if self.field == "hermitian" else None if self.symmetric else nothing + 1
-        stack = matrix_stack(nothing, n, right_factor=other, noise=1.0, seed=seed)
+        stack = matrix_stack(nothing, n, right_factor=other, noise=1.0, rng=seed)
         return stack.matrices
 
     def mirrored(self, array: np.ndarray) -> np.ndarray:
@@ -206,7 +206,7 @@ def start_problem(kind: str, to: Callable[[np.ndarray], Any] = np.asarray) -> tu
         values = to(entries[observed])
         return codiag.Problem(SparseTensor(np.argwhere(observed).T, values, clean.shape, absent="missing"), 3), truth
     options = {
-        "incomplete": {"observed": to(observed)},
+        "incomplete": {"weights": to(observed)},
         "orthogonal": {"constraints": "orthogonal"},
         "fixed": {"constraints": [Fixed(truth.factors[0]), None, None]},
     }
@@ -216,19 +216,21 @@ def start_problem(kind: str, to: Callable[[np.ndarray], Any] = np.asarray) -> tu
 STARTS = {
     "diagonal": StartCase(lambda _: Diagonal(), ("complete", "symmetric")),
     "diagonal by rotations": StartCase(lambda _: Diagonal(orthogonal=True), ("orthogonal",)),
-    "filled": StartCase(lambda _: Filled(), ("complete", "incomplete", "symmetric", "orthogonal")),
-    "listed": StartCase(lambda _: Listed(), ("listed",)),
+    "filled": StartCase(lambda _: MeanImputed(), ("complete", "incomplete", "symmetric", "orthogonal")),
+    "listed": StartCase(lambda _: FromObserved(), ("listed",)),
     "fixed factors": StartCase(lambda _: FixedFactors(), ("fixed",)),
     "given": StartCase(
         lambda truth: Given(components=truth), ("complete", "incomplete", "listed", "symmetric", "orthogonal", "fixed")
     ),
-    "grown": StartCase(lambda _: Grown(), ("complete", "incomplete", "listed")),
+    "grown": StartCase(lambda _: Greedy(), ("complete", "incomplete", "listed")),
     "extended": StartCase(
-        lambda truth: Extended(components=truth.columns([0, 1])), ("complete", "incomplete", "listed")
+        lambda truth: WarmStart(components=truth.columns([0, 1])), ("complete", "incomplete", "listed")
     ),
     "random": StartCase(lambda _: Random(), ("complete", "incomplete", "listed", "symmetric")),
-    "screened": StartCase(lambda _: Screened(), ("complete",)),
-    "stabilized": StartCase(lambda _: Stabilized(starts_of=default_starts), ("complete", "incomplete", "symmetric")),
+    "tournament": StartCase(lambda _: Tournament(), ("complete", "incomplete")),
+    "stabilized": StartCase(
+        lambda _: VarianceStabilized(starts_of=default_starts), ("complete", "incomplete", "symmetric")
+    ),
     "coarse to fine": StartCase(
         lambda _: example("start").CoarseToFine(widths=3), ("complete", "incomplete", "symmetric")
     ),
@@ -279,7 +281,7 @@ class LossCase:
 
     def tensor(self, factors: list[np.ndarray], seed: int = 0) -> np.ndarray:
         model = FactoredTensor(np.ones(factors[0].shape[1]), factors).to_dense()
-        return self.loss.draw(model, np.random.default_rng([*model.shape, seed]))
+        return self.loss.sample(model, np.random.default_rng([*model.shape, seed]))
 
 
 def _gamma(rng: np.random.Generator, size: int, rank: int) -> np.ndarray:

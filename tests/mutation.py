@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "codiag"
-ROOMS = ("least_squares", "starts", "search")
+PACKAGES = ("least_squares", "starts", "search")
 PLAIN = (0, 1, 2, 3, 4, 6, 0.5, 1.5)
 """Numbers that may stand in formulas without a name."""
 
@@ -42,7 +42,7 @@ MUTANTS = {
     "SLOW": Mutant("0.0", "tests/search tests/least_squares"),
     "ROUGHEST": Mutant("1e4", "tests/search tests/least_squares"),
     "FIRST_DAMPING": Mutant("1e6", "tests/search tests/least_squares"),
-    "CANCELLING": Mutant("1e9", "tests/search tests/least_squares"),
+    "DEGENERATE_RATIO": Mutant("1e9", "tests/search tests/least_squares"),
     "MAX_SWEEPS": Mutant("1", "tests/search tests/least_squares"),
     "ROUGH_SWEEPS": Mutant("1", "tests/search tests/least_squares"),
     "BRIEF_SWEEPS": Mutant("1", "tests/search tests/least_squares"),
@@ -57,10 +57,10 @@ MUTANTS = {
     "N_CANDIDATES": Mutant("1", "tests/least_squares/test_noise.py"),
     "UNLIKE": Mutant("1.1", "tests/least_squares/test_noise.py"),
     "MAX_UNKNOWNS": Mutant("0", "tests/starts"),
-    "DOUBTFUL": Mutant("1", "tests/search"),
+    "WEAK_RATIO": Mutant("1", "tests/search"),
     "SAME_MINIMUM": Mutant("0.0", "tests/search"),
-    "MEETINGS": Mutant("1", "tests/search"),
-    "FEW": Mutant("1.0", "tests/search"),
+    "MIN_HITS": Mutant("1", "tests/search"),
+    "MISSED_SHARE": Mutant("1.0", "tests/search"),
     "MOST_WORK": Mutant("0", "tests/result/test_transform.py"),
     "RIDGE_SHARES": Mutant("(1e3,)", "tests/least_squares/test_host_steps.py"),
     "MOST_READS": Mutant("1", "tests/tensors/test_scale.py"),
@@ -71,9 +71,9 @@ MUTANTS = {
 def constants() -> dict[str, Path]:
     """Return the file of each constant: a name in capitals whose value is a number, or numbers."""
     found = {}
-    for room in ROOMS:
-        for path in sorted((SOURCE / room).glob("*.py")):
-            for node in ast.parse(path.read_text()).body:
+    for package in PACKAGES:
+        for path in sorted((SOURCE / package).glob("*.py")):
+            for node in ast.parse(path.read_text()).body if path.name != "_budget.py" else ():  # prices, not thresholds
                 if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and _has_number(node.value):
                     found[node.targets[0].id] = path
     return found
@@ -82,13 +82,13 @@ def constants() -> dict[str, Path]:
 def unnamed() -> list[str]:
     """Return the numbers in formulas that are not `PLAIN`, as lines of a file."""
     places = []
-    for room in ROOMS:
-        for path in sorted((SOURCE / room).glob("*.py")):
+    for package in PACKAGES:
+        for path in sorted((SOURCE / package).glob("*.py")):
             named = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Assign)]
             lines = {line for node in named for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.lineno not in lines:
-                    places += [f"{room}/{path.name}:{node.lineno}: {node.value}"] if node.value not in PLAIN else []
+                    places += [f"{package}/{path.name}:{node.lineno}: {node.value}"] if node.value not in PLAIN else []
     return places
 
 
@@ -135,11 +135,11 @@ def main() -> None:
     chosen = {name: path for name, path in constants().items() if not options.names or name in options.names}
     rows = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(lambda item: verdict(*item), chosen.items()):
-            room = chosen[outcome.name].parent.name
-            value, shown = MUTANTS[outcome.name].value, f"`{outcome.first}`" if outcome.killed else "**survived**"
-            rows.append((f"`{outcome.name}`", room, f"`{value}`", shown))
-            print(*rows[-1], f"{outcome.seconds:.0f} s", flush=True)  # noqa: T201
+        for result in pool.map(lambda item: verdict(*item), chosen.items()):
+            package = chosen[result.name].parent.name
+            value, shown = MUTANTS[result.name].value, f"`{result.first}`" if result.killed else "**survived**"
+            rows.append((f"`{result.name}`", package, f"`{value}`", shown))
+            print(*rows[-1], f"{result.seconds:.0f} s", flush=True)  # noqa: T201
     if options.keep:
         sys.path.insert(0, str(ROOT))
         from benchmarks.measure import keep, table
@@ -147,7 +147,7 @@ def main() -> None:
         heading = "## Constants of the search, each changed to nonsense"
         killed = sum("survived" not in row[-1] for row in rows)
         text = f"{heading}\n{killed} of {len(rows)} mutants are killed.\n\n" + table(
-            ("constant", "room", "value in the mutant", "the first test that fails"), rows
+            ("constant", "package", "value in the mutant", "the first test that fails"), rows
         )
         keep("mutation", "python tests/mutation.py --keep", text)
 

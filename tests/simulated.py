@@ -91,8 +91,8 @@ def alike_counts(seed):
 
 
 def crowd(k=3, *, n=2000, n_workers=20, density=0.3, adversarial=0.2, seed=0):
-    errors = worker_confusions(n_workers, k, adversarial=adversarial, seed=[seed, 1])
-    return crowd_votes(n, errors, density=density, seed=[seed, 2])
+    errors = worker_confusions(n_workers, k, adversarial=adversarial, rng=[seed, 1])
+    return crowd_votes(n, errors, density=density, rng=[seed, 2])
 
 
 def named_votes():

@@ -26,7 +26,7 @@ EVERY = pytest.mark.parametrize("name", CASES)
 
 def drawn(name, n=2000, seed=0):
     model, kinds = CASES[name]
-    return model, mixed_signals(n, kinds, seed=seed)
+    return model, mixed_signals(n, kinds, rng=seed)
 
 
 def aligned(found, reference):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from codiag._arrays import like
+from codiag._arrays import asarray_like
 from codiag.tensors import (
     CrossMomentTensor,
     DaskTensor,
@@ -247,4 +247,4 @@ def made(kind, shape, *, symmetric=False):
 
 
 def moved(tensor, *arrays):
-    return [like(array, tensor.reference) for array in arrays]
+    return [asarray_like(array, tensor.reference) for array in arrays]

@@ -49,8 +49,8 @@ def test_diagonalizations_agree_with_numpy(name, place):
     noise = 1e-3 if case.settles else 0.0
     matrices, weights = case.stack(8, 36, noise=noise).matrices, np.linspace(1, 2, 36)
     given = placed(place, matrices)
-    expected = case.method(matrices, sample_weight=weights, seed=0)
-    fit = case.method(given, sample_weight=placed(place, weights), seed=0)
+    expected = case.method(matrices, sample_weight=weights, rng=0)
+    fit = case.method(given, sample_weight=placed(place, weights), rng=0)
     for field in FIELDS:
         assert_at_home(getattr(fit, field), given)
         assert_allclose(to_host(getattr(fit, field)), getattr(expected, field), atol=1e-10)
@@ -64,7 +64,7 @@ def test_diagonalizations_agree_with_numpy(name, place):
 def test_low_rank(name, library):
     case = DIAGONALIZERS[name]
     matrices = case.stack(9, 6, rank=4).matrices
-    expected, fit = (case.method(array, seed=0) for array in (matrices, LIBRARIES[library](matrices)))
+    expected, fit = (case.method(array, rng=0) for array in (matrices, LIBRARIES[library](matrices)))
     assert_allclose(to_host(fit.factor), expected.factor, atol=1e-10)
 
 
@@ -76,7 +76,7 @@ def test_many_matrices_in_more_slabs_than_one(name, library, monkeypatch):
     monkeypatch.setattr("codiag.diagonalize._stack.CACHED_ELEMENTS", 200)
     case = DIAGONALIZERS[name]
     matrices = case.stack(5, 39, noise=1e-3).matrices
-    expected, fit = (case.method(array, seed=0) for array in (matrices, LIBRARIES[library](matrices)))
+    expected, fit = (case.method(array, rng=0) for array in (matrices, LIBRARIES[library](matrices)))
     assert_allclose(to_host(fit.factor), expected.factor, atol=1e-10)
 
 
@@ -84,7 +84,7 @@ def test_many_matrices_in_more_slabs_than_one(name, library, monkeypatch):
 def test_single_precision_stays_single(library):
     stack = DIAGONALIZERS["UWEDGE"].stack(6, 8)
     given = LIBRARIES[library](stack.matrices.astype(np.float32))
-    fit = codiag.joint_diagonalize(given, seed=0)
+    fit = codiag.joint_diagonalize(given, rng=0)
     assert_at_home(fit.factor, given)
     assert_same_factors(to_host(fit.factor), stack.factor, 1e-4)
 
@@ -95,7 +95,7 @@ def test_factors_in_single_precision_are_as_good_as_it_is(library, symmetric):
     """The core is solved in double precision, so that nothing but the rounding of the data is lost."""
     problem = METHODS["auto"].problem((7, 7, 7), 4, symmetric=symmetric)
     given = LIBRARIES[library](problem.tensor.astype(np.float32))
-    fit = codiag.factorize(given, 4, seed=0)
+    fit = codiag.factorize(given, 4, rng=0)
     for factor in fit.factors:
         assert_at_home(factor, given)
     assert codiag.factor_error([to_host(factor) for factor in fit.factors], problem.factors) < 1e-5
@@ -104,14 +104,14 @@ def test_factors_in_single_precision_are_as_good_as_it_is(library, symmetric):
 @EVERY
 def test_list_of_matrices_is_stacked(library):
     matrices = [LIBRARIES[library](matrix) for matrix in DIAGONALIZERS["UWEDGE"].stack(4, 5).matrices]
-    assert_at_home(codiag.joint_diagonalize(matrices, seed=0).factor, matrices[0])
+    assert_at_home(codiag.joint_diagonalize(matrices, rng=0).factor, matrices[0])
 
 
 @EVERY
 def test_integers(library):
     counts = np.random.default_rng(0).poisson(3.0, (3, 4, 5))
-    fit = codiag.factorize(LIBRARIES[library](counts), 1, seed=0)
-    assert_allclose(to_host(fit.to_tensor()), codiag.factorize(counts, 1, seed=0).to_tensor(), atol=1e-6)
+    fit = codiag.factorize(LIBRARIES[library](counts), 1, rng=0)
+    assert_allclose(to_host(fit.to_tensor()), codiag.factorize(counts, 1, rng=0).to_tensor(), atol=1e-6)
 
 
 @EVERY
@@ -142,7 +142,7 @@ def test_errors_compare_arrays(library):
 @functools.cache
 def fitted_by_numpy(name, symmetric):
     problem = METHODS[name].problem((7, 7, 7), 4, symmetric=symmetric, noise=1e-3)
-    return problem, codiag.factorize(problem.tensor, 4, method=METHODS[name].method, symmetric=symmetric, seed=0)
+    return problem, codiag.factorize(problem.tensor, 4, method=METHODS[name].method, symmetric=symmetric, rng=0)
 
 
 @PLACES
@@ -155,7 +155,7 @@ def test_factorizations_agree_with_numpy(name, symmetric, place):
         pytest.skip("JAX compiles every operation for every shape; tensors that are not symmetric show the same")
     problem, expected = fitted_by_numpy(name, symmetric)
     given = placed(place, problem.tensor)
-    fit = codiag.factorize(given, 4, method=case.method, symmetric=symmetric, seed=0)
+    fit = codiag.factorize(given, 4, method=case.method, symmetric=symmetric, rng=0)
     for ours, theirs in zip((fit.weights, *fit.factors), (expected.weights, *expected.factors), strict=True):
         assert_at_home(ours, given)
         assert_allclose(to_host(ours), theirs, atol=1e-8)
@@ -166,9 +166,9 @@ def test_factorizations_agree_with_numpy(name, symmetric, place):
 @PLACES
 def test_large_tensors_agree_with_numpy(place):
     """Above the size where ranges are sketched."""
-    problem = noisy_tensor((130, 140, 150), 4, noise=1e-2, seed=0)
-    expected = codiag.factorize(problem.tensor, 4, seed=0)
-    fit = codiag.factorize(placed(place, problem.tensor), 4, seed=0)
+    problem = noisy_tensor((130, 140, 150), 4, noise=1e-2, rng=0)
+    expected = codiag.factorize(problem.tensor, 4, rng=0)
+    fit = codiag.factorize(placed(place, problem.tensor), 4, rng=0)
     for ours, theirs in zip(fit.factors, expected.factors, strict=True):
         assert_allclose(to_host(ours), theirs, atol=1e-8)
 
@@ -177,7 +177,7 @@ def test_large_tensors_agree_with_numpy(place):
 def test_moments_of_samples_agree_with_numpy(library):
     samples = np.random.default_rng(0).gamma(1.0, size=(50, 4))
     tensors = [CrossMomentTensor(array, array[:, :3], array) for array in (samples, LIBRARIES[library](samples))]
-    first, second = (codiag.factorize(tensor, 2, seed=0) for tensor in tensors)
+    first, second = (codiag.factorize(tensor, 2, rng=0) for tensor in tensors)
     assert_allclose(to_host(second.weights), first.weights, rtol=1e-8)
     assert second.relative_error == pytest.approx(first.relative_error)
 
@@ -193,7 +193,7 @@ def test_entries_of_a_sparse_tensor(library):
 class TestTorch:
     def test_gradients_are_not_followed(self):
         matrices = LIBRARIES["torch"](DIAGONALIZERS["UWEDGE"].stack(4, 5).matrices).requires_grad_()
-        assert not codiag.joint_diagonalize(matrices, seed=0).factor.requires_grad
+        assert not codiag.joint_diagonalize(matrices, rng=0).factor.requires_grad
 
 
 class TestJaxInSinglePrecision:
@@ -214,9 +214,9 @@ class TestJaxInSinglePrecision:
 
     @pytest.mark.parametrize("shape", [(6, 7, 8), (130, 140, 150)], ids=str)
     def test_factorize(self, shape):
-        problem = noisy_tensor(shape, 3, noise=1e-3, seed=0)
-        fit = codiag.factorize(self.array(problem.tensor), 3, seed=0)
-        expected = codiag.factorize(problem.tensor.astype(np.float32), 3, seed=0)
+        problem = noisy_tensor(shape, 3, noise=1e-3, rng=0)
+        fit = codiag.factorize(self.array(problem.tensor), 3, rng=0)
+        expected = codiag.factorize(problem.tensor.astype(np.float32), 3, rng=0)
         assert fit.weights.dtype == np.float32
         assert fit.relative_error == pytest.approx(expected.relative_error, rel=1e-4)
         for ours, theirs in zip(fit.factors, expected.factors, strict=True):
@@ -226,7 +226,7 @@ class TestJaxInSinglePrecision:
         import jax
 
         counts = np.random.default_rng(0).poisson(3.0, (4, 5, 6))
-        fit = codiag.factorize(jax.numpy.asarray(counts.astype(np.int32)), 2, seed=0)
+        fit = codiag.factorize(jax.numpy.asarray(counts.astype(np.int32)), 2, rng=0)
         assert fit.weights.dtype == np.float32
 
     @pytest.mark.parametrize("entries_on_host", [0, 2**24])
@@ -235,6 +235,6 @@ class TestJaxInSinglePrecision:
         monkeypatch.setattr("codiag.diagonalize._base.NOT_COMPILED", entries_on_host)
         case = DIAGONALIZERS["OrthogonalNewton" if orthogonal else "UWEDGE"]
         stack = case.stack(5, 40, noise=1e-4)
-        fit = codiag.joint_diagonalize(self.array(stack.matrices), orthogonal=orthogonal, seed=0)
+        fit = codiag.joint_diagonalize(self.array(stack.matrices), orthogonal=orthogonal, rng=0)
         assert fit.factor.dtype == np.float32
         assert_same_factors(to_host(fit.factor), stack.factor, 1e-2)

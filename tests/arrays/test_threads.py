@@ -65,18 +65,18 @@ def work():
     """Return forty fits, most of which have something to warn of or to try twice, as functions without arguments."""
     rng = np.random.default_rng(0)
     tensor, even = rng.standard_normal((5, 6, 7)), np.einsum("ir,jr,kr->ijk", *[rng.standard_normal((5, 5))] * 3)
-    stack = matrix_stack(mild_factor(4, 4, 0), 6, noise=0.1, seed=1).matrices
+    stack = matrix_stack(mild_factor(4, 4, 0), 6, noise=0.1, rng=1).matrices
     counts, three = single_topic_corpus(300, 0)[0], views(300, 0)[0]
-    jobs, short = [], ALS(max_sweeps=20)
+    jobs, short = [], ALS(max_iter=20)
     for seed in range(4):
         jobs += [
-            lambda seed=seed, method=method: codiag.factorize(even, 3, method=method, seed=seed).factors[0]
+            lambda seed=seed, method=method: codiag.factorize(even, 3, method=method, rng=seed).factors[0]
             for method in ("auto", "nojd1", "tpm", "nls", short)
         ]
         jobs.append(
-            lambda seed=seed: codiag.factorize(tensor, 4, constraints="nonnegative", method=short, seed=seed).factors[0]
+            lambda seed=seed: codiag.factorize(tensor, 4, constraints="nonnegative", method=short, rng=seed).factors[0]
         )
-        jobs.append(lambda seed=seed: codiag.joint_diagonalize(stack, seed=seed).factor)
+        jobs.append(lambda seed=seed: codiag.joint_diagonalize(stack, rng=seed).factor)
         jobs.append(lambda seed=seed: SingleTopic(3, random_state=seed).fit(counts).components_)
         jobs.append(lambda seed=seed: MultiviewMixture(2, random_state=seed).fit(three).means_[0])
     return jobs
@@ -204,14 +204,14 @@ def test_an_interrupt_while_threads_are_set_leaves_no_limit_after_the_next_fit(b
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_fits_in_threads_leave_the_threads_of_blas_as_they_were(blas, n_threads):
     """Some of them are refused; those that run are on one thread."""
-    tensor = noisy_tensor((4, 5, 6), 2, noise=0.01, seed=0).tensor
+    tensor = noisy_tensor((4, 5, 6), 2, noise=0.01, rng=0).tensor
     seen = set()
 
     def note(components, relative_error):
         seen.update(numbers(blas))
 
     def fit(place):
-        converged = codiag.factorize(tensor, 2, method=NLS(monitor=note, max_sweeps=20), seed=place).converged
+        converged = codiag.factorize(tensor, 2, method=NLS(callback=note, max_iter=20), rng=place).converged
         with pytest.raises(ValueError, match="all zero"):
             codiag.factorize(np.zeros((3, 3, 3)), 2)
         return converged
@@ -225,8 +225,8 @@ def test_fits_in_threads_leave_the_threads_of_blas_as_they_were(blas, n_threads)
 
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_a_limit_of_the_caller_holds_after_a_fit(n_threads):
-    tensor = noisy_tensor((4, 5, 6), 2, noise=0.01, seed=0).tensor
+    tensor = noisy_tensor((4, 5, 6), 2, noise=0.01, rng=0).tensor
     with threadpool_limits(n_threads, user_api="blas"):
         before = [library["num_threads"] for library in threadpool_info()]
-        codiag.factorize(tensor, 2, seed=0)
+        codiag.factorize(tensor, 2, rng=0)
         assert [library["num_threads"] for library in threadpool_info()] == before

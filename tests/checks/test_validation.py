@@ -9,7 +9,7 @@ import codiag
 from codiag.diagonalize import UWEDGE, Jacobi, JDi, OrthogonalNewton, TwoSided
 from codiag.synthetic import matrix_stack, orthonormal_factor
 
-GOOD = matrix_stack(orthonormal_factor(3, 3, seed=0), 4, seed=1).matrices
+GOOD = matrix_stack(orthonormal_factor(3, 3, rng=0), 4, rng=1).matrices
 
 
 def spoiled(value):
@@ -53,15 +53,15 @@ def test_bad_matrices_are_refused_with_a_sentence(matrices, error, words, orthog
 
 def test_integers_are_converted():
     integers = np.round(10 * GOOD).astype(int)
-    fit = codiag.joint_diagonalize(integers, orthogonal=True, seed=0)
-    same = codiag.joint_diagonalize(integers.astype(float), orthogonal=True, seed=0)
+    fit = codiag.joint_diagonalize(integers, orthogonal=True, rng=0)
+    same = codiag.joint_diagonalize(integers.astype(float), orthogonal=True, rng=0)
     np.testing.assert_array_equal(fit.factor, same.factor)
     assert fit.factor.dtype == np.float64
 
 
 def test_rounding_is_not_asymmetry():
-    rotation = orthonormal_factor(3, 3, seed=5)
-    codiag.joint_diagonalize(rotation @ GOOD @ rotation.T, orthogonal=True, seed=0)
+    rotation = orthonormal_factor(3, 3, rng=5)
+    codiag.joint_diagonalize(rotation @ GOOD @ rotation.T, orthogonal=True, rng=0)
 
 
 def test_asymmetry_in_one_entry_is_seen():
@@ -84,7 +84,7 @@ def test_asymmetry_is_seen_in_single_precision_and_beside_large_matrices():
 
 def test_weights_are_copied():
     weights = np.ones(4)
-    fit = codiag.joint_diagonalize(GOOD, sample_weight=weights, seed=0)
+    fit = codiag.joint_diagonalize(GOOD, sample_weight=weights, rng=0)
     weights[:] = 7
     np.testing.assert_array_equal(fit.sample_weight, 1)
 

@@ -29,7 +29,7 @@ def refused(*arguments):
 
 @pytest.fixture(scope="module")
 def tensor():
-    return noisy_tensor((6, 7, 8), 2, noise=1e-3, seed=0).tensor
+    return noisy_tensor((6, 7, 8), 2, noise=1e-3, rng=0).tensor
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +78,9 @@ TABLES = ["x.csv", "x.csv.gz", "x.tsv", "x.txt", "x.xlsx", "x.parquet", "x.json"
 @pytest.mark.parametrize("name", ARRAYS + TABLES)
 def test_every_format_holds_the_same_tensor(name, tensor, table, tmp_path):
     run("factorize", written(tmp_path / name, tensor, table), "--rank", 2, "--out", tmp_path / "fit.npz")
-    fit, expected = codiag.Factorization.load(tmp_path / "fit.npz"), codiag.factorize(tensor, 2, seed=0)
+    fit, expected = codiag.Factorization.load(tmp_path / "fit.npz"), codiag.factorize(tensor, 2, rng=0)
     assert_allclose(np.asarray(fit.weights), expected.weights, rtol=1e-5)
-    assert (fit.labels is not None) == (name in TABLES or name == "x.nc")
+    assert (fit.problem.labels is not None) == (name in TABLES or name == "x.nc")
 
 
 def test_a_fit_is_printed_saved_drawn_and_reported(tensor, table, tmp_path):
@@ -92,7 +92,7 @@ def test_a_fit_is_printed_saved_drawn_and_reported(tensor, table, tmp_path):
     said = run("factorize", path, "--rank", 2, *options)
     assert "Factorization(2 components of a tensor 6 sample x 7 wave x 8 day" in said
     assert "strongest labels" in said
-    fit = codiag.factorize(table, 2, seed=0)
+    fit = codiag.factorize(table, 2, rng=0)
     rows = pandas.read_csv(tmp_path / "factors.csv")
     assert len(rows) == 2 * (6 + 7 + 8)
     wave = rows[(rows["mode"] == "wave") & (rows["component"] == 1)]
@@ -108,7 +108,7 @@ def test_columns_are_the_last_and_the_others_or_named(tensor, table, tmp_path):
     table[["day", "value", "wave", "sample"]].assign(note="n").to_csv(path, index=False)
     out = tmp_path / "fit.npz"
     run("factorize", path, "-k", 2, "--modes", "sample, wave,day", "--value", "value", "--out", out)
-    assert codiag.Factorization.load(out).labels.names == ("sample", "wave", "day")
+    assert codiag.Factorization.load(out).problem.labels.names == ("sample", "wave", "day")
     assert "--value must name" in refused("factorize", path, "-k", 2, "--modes", "sample,wave,day")
     assert "one of day, value, wave, sample, note; got val" in refused("factorize", path, "-k", 2, "--value", "val")
     assert "column note of x.csv must have numbers" in refused("factorize", path, "-k", 2)
@@ -150,7 +150,7 @@ def test_rank_chooses_and_says_why(tensor, tmp_path):
     np.save(tmp_path / "x.npy", tensor)
     said = run("rank", tmp_path / "x.npy", "--max-rank", 3, "--out", tmp_path / "ranks.csv")
     assert "2" in [row["rank"] for row in read(tmp_path / "ranks.csv")]
-    assert str(codiag.choose_rank(tensor, range(1, 4), seed=0).reason)[:20] in " ".join(said.split())
+    assert str(codiag.choose_rank(tensor, range(1, 4), rng=0).reason)[:20] in " ".join(said.split())
 
 
 def test_the_rank_is_checked_before_the_file_is_read():
@@ -183,7 +183,7 @@ def test_an_interrupt_ends_with_a_word(tensor, tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def votes(tmp_path_factory):
-    crowd = crowd_votes(200, worker_confusions(8, 3, seed=0), seed=1)
+    crowd = crowd_votes(200, worker_confusions(8, 3, rng=0), rng=1)
     frame = pandas.DataFrame(dict(zip(("task", "worker", "label"), crowd.votes, strict=True)))
     frame["label"] = frame["label"].map({0: "good", 1: "bad", 2: "ugly"})
     path = tmp_path_factory.mktemp("votes") / "votes.csv"
@@ -291,7 +291,7 @@ def test_topics_of_counts_and_texts(name, corpus, tmp_path):
 
 @pytest.fixture(scope="module")
 def edges():
-    graph = mixed_membership_graph(200, 2, alpha_0=0.1, inside=0.3, outside=0.02, seed=0)
+    graph = mixed_membership_graph(200, 2, alpha_0=0.1, inside=0.3, outside=0.02, rng=0)
     return np.argwhere(np.triu(graph.adjacency.toarray()))
 
 
@@ -307,7 +307,7 @@ def test_communities_of_graphs(name, edges, tmp_path):
         np.savetxt(path, edges, fmt="%d", header="friends")
     run("communities", path, "-k", 2, "--out", tmp_path / "out.csv")
     rows = {int(row["node"]): int(row["community"]) for row in read(tmp_path / "out.csv")}
-    model = codiag.models.MixedMembershipCommunities(2, random_state=0).fit(edges)
+    model = codiag.models.MixedMembershipSBM(2, random_state=0).fit(edges)
     expected = dict(zip(model.nodes_.tolist(), model.labels_.tolist(), strict=True))
     same = np.mean([rows[node] == label for node, label in expected.items()])
     assert max(same, 1 - same) > 0.95

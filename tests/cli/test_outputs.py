@@ -25,10 +25,10 @@ ESCAPE = "\x1b]0;owned\x07\x1b[31mred"
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    np.savez("tensor.npz", X=noisy_tensor((4, 5, 6), 2, seed=0).tensor)
+    np.savez("tensor.npz", X=noisy_tensor((4, 5, 6), 2, rng=0).tensor)
     rng = np.random.default_rng(0)
     sparse.save_npz("corpus.npz", sparse.csr_array(rng.poisson(2.0, (40, 12))))
-    crowd = crowd_votes(60, worker_confusions(6, 2, seed=0), seed=1)
+    crowd = crowd_votes(60, worker_confusions(6, 2, rng=0), rng=1)
     write_table(Path("votes.csv"), dict(zip(("task", "worker", "label"), crowd.votes, strict=True)))
     edges = np.argwhere(np.triu(rng.random((30, 30)) < 0.5, 1))
     write_table(Path("edges.csv"), {"from": edges[:, 0], "to": edges[:, 1]})

@@ -106,7 +106,7 @@ class TestFits:
     @pytest.mark.parametrize("mode", [0, 1, 2])
     def test_factors_that_satisfy_it_are_found(self, name, mode):
         entries, constraints, factors = self.problem(name, mode=mode)
-        fit = codiag.factorize(entries, 3, constraints=constraints, seed=0)
+        fit = codiag.factorize(entries, 3, constraints=constraints, rng=0)
         assert fit.converged
         assert_same_factors(fit, factors, 1e-6)
 
@@ -116,7 +116,7 @@ class TestFits:
         """Up to the size of columns, which goes into the weights."""
         entries, constraints, _ = self.problem(name, noise=0.5)
         known = np.random.default_rng(4).random(entries.shape) < 0.8 if observed else None
-        fit = codiag.factorize(entries, 3, constraints=constraints, observed=known, method=method, seed=0)
+        fit = codiag.factorize(entries, 3, constraints=constraints, mask=known, method=method, rng=0)
         found = fit.factors[0]
         if name == "fixed":
             truth = constraints[0].factor / np.linalg.norm(constraints[0].factor, axis=0)
@@ -126,7 +126,7 @@ class TestFits:
             assert_allclose(constraints[0].project(found), found, atol=1e-12)
         assert np.all(fit.weights > 0)
         counted = np.ones(entries.shape, bool) if known is None else known
-        assert fit.relative_error * fit.norm == pytest.approx(np.linalg.norm((entries - fit.to_tensor())[counted]))
+        assert fit.relative_error * fit._norm == pytest.approx(np.linalg.norm((entries - fit.to_tensor())[counted]))
 
 
 class TestFixed:
@@ -134,7 +134,7 @@ class TestFixed:
         rng = np.random.default_rng(0)
         factors = [rng.standard_normal((size, 3)) for size in (5, 6, 7)]
         entries = FactoredTensor(np.ones(3), factors).to_dense() + 0.3 * rng.standard_normal((5, 6, 7))
-        fit = codiag.factorize(entries, 3, constraints=[Fixed(factors[0]), Fixed(factors[1]), None], seed=0)
+        fit = codiag.factorize(entries, 3, constraints=[Fixed(factors[0]), Fixed(factors[1]), None], rng=0)
         others = np.einsum("ir,jr->ijr", factors[0], factors[1]).reshape(-1, 3)
         expected = np.linalg.lstsq(others, entries.reshape(-1, 7), rcond=None)[0].T
         assert_allclose(fit.to_tensor(), np.einsum("ir,jr,kr->ijk", *factors[:2], expected), atol=1e-8)
@@ -144,8 +144,8 @@ class TestFixed:
         rng = np.random.default_rng(1)
         factors = [rng.standard_normal((size, 2)) for size in (5, 6, 7)]
         entries = FactoredTensor(np.ones(2), factors).to_dense() + 0.1 * rng.standard_normal((5, 6, 7))
-        method = ALS(init=(np.ones(2), factors), tol=1e-15, max_sweeps=2000)
-        fit = codiag.factorize(entries, 2, constraints=[Fixed(factors[0]), None, None], method=method, seed=0)
+        method = ALS(init=(np.ones(2), factors), tol=1e-15, max_iter=2000)
+        fit = codiag.factorize(entries, 2, constraints=[Fixed(factors[0]), None, None], method=method, rng=0)
         first, second, third = factors
         for _ in range(2000):
             second = _least_squares(entries.transpose(1, 0, 2), first, third)
@@ -161,7 +161,7 @@ class TestFixed:
         entries = columns @ np.array([3.0, -2.0, 1.0]) + 0.1 * rng.standard_normal((5, 6, 7))
         known = rng.random(entries.shape) < 0.5 if observed else np.full(entries.shape, True)
         constraints, mask = [Fixed(factor) for factor in factors], known if observed else None
-        fit = codiag.factorize(entries, 3, constraints=constraints, observed=mask, seed=0)
+        fit = codiag.factorize(entries, 3, constraints=constraints, mask=mask, rng=0)
         expected = np.linalg.lstsq(columns[known], entries[known], rcond=None)[0]
         assert_allclose(fit.to_tensor(), columns @ expected, atol=1e-9)
         for found, factor in zip(fit.factors, factors, strict=True):
@@ -226,9 +226,9 @@ class TestNonNegative:
     @pytest.mark.parametrize("library", LIBRARIES)
     def test_factorizations_of_libraries_agree(self, library):
         entries = np.random.default_rng(0).random((5, 6, 7))
-        expected = codiag.factorize(entries, 2, constraints="nonnegative", method=ALS(init="svd"), seed=0)
+        expected = codiag.factorize(entries, 2, constraints="nonnegative", method=ALS(init="svd"), rng=0)
         given = LIBRARIES[library](entries)
-        fit = codiag.factorize(given, 2, constraints="nonnegative", method=ALS(init="svd"), seed=0)
+        fit = codiag.factorize(given, 2, constraints="nonnegative", method=ALS(init="svd"), rng=0)
         assert array_namespace(fit.weights) is array_namespace(given)
         assert_allclose(to_host(fit.to_tensor()), expected.to_tensor(), atol=1e-6)
 
@@ -236,9 +236,9 @@ class TestNonNegative:
         rng = np.random.default_rng(2)
         entries = rng.random((4, 5, 6))
         factors = [rng.random((size, 2)) for size in (4, 5, 6)]
-        method = ALS(init=(np.ones(2), factors), max_sweeps=3, tol=1e-300)
+        method = ALS(init=(np.ones(2), factors), max_iter=3, tol=1e-300)
         with pytest.warns(codiag.ConvergenceWarning):
-            fit = codiag.factorize(entries, 2, constraints="nonnegative", method=method, seed=0)
+            fit = codiag.factorize(entries, 2, constraints="nonnegative", method=method, rng=0)
         for _ in range(3):
             for mode in range(3):
                 left, right = (factors[other] for other in range(3) if other != mode)
@@ -306,12 +306,12 @@ class TestMistakes:
 def test_steps_survive_equations_that_are_singular():
     """Components may be scaled against each other, so that undamped equations have no unique solution."""
     tensor = np.random.default_rng(4).random((5, 6, 7)) - 0.3
-    fit = codiag.factorize(tensor, 5, constraints="nonnegative", seed=0)
+    fit = codiag.factorize(tensor, 5, constraints="nonnegative", rng=0)
     assert fit.relative_error < 1
     assert all(np.all(factor >= 0) for factor in fit.factors)
 
 
 @pytest.mark.parametrize(("scale", "strength"), [(1.0, 1e20), (1e-100, 1e-3)])
 def test_ridges_that_leave_nothing(scale, strength):
-    fit = codiag.factorize(scale * np.random.default_rng(4).random((5, 6, 7)), 2, constraints=Ridge(strength), seed=0)
+    fit = codiag.factorize(scale * np.random.default_rng(4).random((5, 6, 7)), 2, constraints=Ridge(strength), rng=0)
     assert fit.relative_error == pytest.approx(1)

@@ -29,7 +29,7 @@ def test_noiseless_factors_are_found(name, size, n):
     if size > (15 if case.field == "real" else 7) and (case.slow or case.field != "real"):
         pytest.skip("linear convergence, or complex: the small sizes show the same")
     stack = case.stack(size, n)
-    fit = case.method(stack.matrices, seed=0)
+    fit = case.method(stack.matrices, rng=0)
     assert fit.converged
     # Shears stop at steps of 1e-8, which for linear convergence leaves a few times that.
     assert_same_factors(fit, case.truth(stack), 1e-7)
@@ -40,7 +40,7 @@ def test_convention(name):
     """matrices[l] = factor @ diag(diagonals[l]) @ right_factor.T, unit columns, inverses that are inverses."""
     case = CASES[name]
     stack = case.stack(6, 8)
-    fit = case.method(stack.matrices, seed=0)
+    fit = case.method(stack.matrices, rng=0)
     for l, matrix in enumerate(stack.matrices):
         np.testing.assert_allclose(fit.factor @ np.diag(fit.diagonals[l]) @ fit.right_factor.T, matrix, atol=1e-6)
     np.testing.assert_allclose(fit.reconstruct(), stack.matrices, atol=1e-6)
@@ -63,7 +63,7 @@ def test_residuals_are_what_the_inverse_factors_leave(name):
     case = CASES[name]
     case.skip_unless_it_settles()
     stack = case.stack(6, 8, noise=0.01)
-    fit = case.method(stack.matrices, seed=0)
+    fit = case.method(stack.matrices, rng=0)
     transformed = fit.inverse @ stack.matrices @ fit.right_inverse.T
     np.testing.assert_allclose(np.diagonal(transformed, axis1=1, axis2=2), fit.diagonals, atol=1e-12)
     expected = np.sum(np.abs(transformed) ** 2, axis=0) * (1 - np.eye(6))
@@ -76,7 +76,7 @@ def test_orthogonal_methods_return_orthonormal_factors(name):
     case = CASES[name]
     if not case.orthogonal:
         pytest.skip("the factors are free")
-    fit = case.method(case.stack(9, 7, noise=0.05).matrices, seed=0)
+    fit = case.method(case.stack(9, 7, noise=0.05).matrices, rng=0)
     for factor in (fit.factor, fit.right_factor):
         np.testing.assert_allclose(factor.conj().T @ factor, np.eye(9), atol=1e-13)
 
@@ -85,7 +85,7 @@ def test_orthogonal_methods_return_orthonormal_factors(name):
 def test_low_rank_is_compressed(name):
     case = CASES[name]
     stack = case.stack(9, 6, rank=4, noise=1e-6)
-    fit = with_rank(case.method, 4)(stack.matrices, seed=0)
+    fit = with_rank(case.method, 4)(stack.matrices, rng=0)
     assert fit.factor.shape == (9, 4)
     assert_same_factors(fit, case.truth(stack), 1e-4)
     np.testing.assert_allclose(fit.inverse @ fit.factor, np.eye(4), atol=1e-12)
@@ -96,7 +96,7 @@ def test_singular_matrices_are_compressed_by_default(name):
     """Null directions never converge (a trap), so a stack that is singular to rounding shrinks to its range."""
     case = CASES[name]
     stack = case.stack(9, 6, rank=4)
-    fit = case.method(stack.matrices, seed=0)
+    fit = case.method(stack.matrices, rng=0)
     assert fit.factor.shape == (9, 4)
     assert_same_factors(fit, case.truth(stack), 1e-6)
 
@@ -105,7 +105,7 @@ def test_singular_matrices_are_compressed_by_default(name):
 def test_rank_one(name):
     case = CASES[name]
     stack = case.stack(5, 4, rank=1)
-    fit = case.method(stack.matrices, seed=0)
+    fit = case.method(stack.matrices, rng=0)
     assert_same_factors(fit, case.truth(stack), 1e-12)
     np.testing.assert_allclose(fit.reconstruct(), stack.matrices, atol=1e-12)
     assert fit.off_diagonal == 0
@@ -116,8 +116,8 @@ def test_weight_two_is_the_matrix_twice(name):
     case = CASES[name]
     case.skip_unless_it_settles()
     matrices = case.stack(5, 6, noise=0.02).matrices
-    weighted = case.exactly(matrices, sample_weight=[2, 1, 1, 1, 1, 3], seed=0)
-    repeated = case.exactly(matrices[[0, 0, 1, 2, 3, 4, 5, 5, 5]], seed=0)
+    weighted = case.exactly(matrices, sample_weight=[2, 1, 1, 1, 1, 3], rng=0)
+    repeated = case.exactly(matrices[[0, 0, 1, 2, 3, 4, 5, 5, 5]], rng=0)
     assert_same_factors(weighted, case.truth(repeated), 1e-6)
     assert weighted.off_diagonal == pytest.approx(repeated.off_diagonal, rel=1e-6)
     assert weighted.diagonals.shape == (6, 5)
@@ -128,8 +128,8 @@ def test_weight_zero_is_no_matrix_at_all(name):
     case = CASES[name]
     case.skip_unless_it_settles()
     matrices = case.stack(5, 7, noise=0.02).matrices
-    weighted = case.exactly(matrices, sample_weight=[0, 1, 1, 1, 1, 1, 1], seed=0)
-    fewer = case.exactly(matrices[1:], seed=0)
+    weighted = case.exactly(matrices, sample_weight=[0, 1, 1, 1, 1, 1, 1], rng=0)
+    fewer = case.exactly(matrices[1:], rng=0)
     assert_same_factors(weighted, case.truth(fewer), 1e-6)
     np.testing.assert_allclose(weighted.noise, fewer.noise, rtol=1e-5)
 
@@ -138,7 +138,7 @@ def test_weight_zero_is_no_matrix_at_all(name):
 def test_same_seed_same_answer(name):
     case = CASES[name]
     matrices = case.stack(5, 20, noise=0.05 if case.settles else 0.0).matrices
-    first, second = (case.method(matrices, seed=3) for _ in range(2))
+    first, second = (case.method(matrices, rng=3) for _ in range(2))
     np.testing.assert_array_equal(first.factor, second.factor)
     np.testing.assert_array_equal(first.diagonals, second.diagonals)
 
@@ -151,9 +151,9 @@ def test_any_seed_same_answer(name):
     if case.slow and name in COMPLEX:
         pytest.skip("linear convergence: real matrices show the same")
     matrices = case.stack(8, 40, noise=1e-3).matrices
-    reference = case.exactly(matrices, seed=0)
+    reference = case.exactly(matrices, rng=0)
     for seed in range(1, 10):
-        np.testing.assert_allclose(case.exactly(matrices, seed=seed).factor, reference.factor, atol=1e-6)
+        np.testing.assert_allclose(case.exactly(matrices, rng=seed).factor, reference.factor, atol=1e-6)
 
 
 @EVERY
@@ -163,7 +163,7 @@ def test_input_is_not_modified(name):
     matrices = case.stack(5, 6, noise=0.01).matrices
     copy = matrices.copy()
     matrices.flags.writeable = False
-    case.method(matrices, sample_weight=np.arange(1.0, 7.0), seed=0)
+    case.method(matrices, sample_weight=np.arange(1.0, 7.0), rng=0)
     np.testing.assert_array_equal(matrices, copy)
 
 
@@ -171,7 +171,7 @@ def test_input_is_not_modified(name):
 def test_single_precision_stays_single(name):
     case = CASES[name]
     stack = case.stack(6, 8)
-    fit = case.method(stack.matrices.astype(np.float32 if case.field == "real" else np.complex64), seed=0)
+    fit = case.method(stack.matrices.astype(np.float32 if case.field == "real" else np.complex64), rng=0)
     dtypes = {array.dtype for array in (fit.factor, fit.inverse, fit.diagonals, fit.residuals)}
     assert dtypes == {np.dtype("float32")} if case.field == "real" else {np.dtype("float32"), np.dtype("complex64")}
     assert fit.converged
@@ -185,7 +185,7 @@ def test_single_precision_stays_single(name):
 def test_no_scale_is_too_small_or_too_large(name, scale):
     case = CASES[name]
     stack = case.stack(4, 5)
-    fit = case.method(scale * stack.matrices, seed=0)
+    fit = case.method(scale * stack.matrices, rng=0)
     assert_same_factors(fit, case.truth(stack), 1e-6)
     assert fit.off_diagonal < 1e-10 * scale**2
     np.testing.assert_allclose(fit.reconstruct() / scale, stack.matrices, atol=1e-6)
@@ -209,11 +209,11 @@ def test_not_converging_is_data_of_the_objects_and_one_warning_of_the_function(n
     method = dataclasses.replace(case.exactly, max_sweeps=2)
     if name.startswith("UWEDGE"):
         pytest.skip("it falls back on J-Di; see test_newton_like.py")
-    fit = method(hopeless, seed=0)  # the suite turns warnings into errors
+    fit = method(hopeless, rng=0)  # the suite turns warnings into errors
     assert not fit.converged
     assert np.all(np.isfinite(fit.factor))
     with pytest.warns(codiag.ConvergenceWarning, match="did not converge") as caught:
-        codiag.joint_diagonalize(hopeless, diagonalizer=method, seed=0)
+        codiag.joint_diagonalize(hopeless, diagonalizer=method, rng=0)
     assert [warning.filename for warning in caught] == [__file__]
 
 
@@ -221,6 +221,6 @@ def test_not_converging_is_data_of_the_objects_and_one_warning_of_the_function(n
 def test_joint_diagonalize_takes_every_symmetric_method(name):
     case = SYMMETRIC[name]
     stack = case.stack(4, 5)
-    fit = codiag.joint_diagonalize(stack.matrices, diagonalizer=case.method, orthogonal=case.orthogonal, seed=0)
+    fit = codiag.joint_diagonalize(stack.matrices, diagonalizer=case.method, orthogonal=case.orthogonal, rng=0)
     assert_same_factors(fit, stack.factor, 1e-7)
     assert "4 components" in repr(fit)

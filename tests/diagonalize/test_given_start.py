@@ -39,8 +39,8 @@ def test_a_solution_stays_where_it_is(name):
     case = CASES[name]
     case.skip_unless_it_settles()
     matrices = case.stack(6, 9, noise=1e-3).matrices
-    fit = case.exactly(matrices, seed=0)
-    again = case.exactly(matrices, init=rows_of(case, fit), seed=1)
+    fit = case.exactly(matrices, rng=0)
+    again = case.exactly(matrices, init=rows_of(case, fit), rng=1)
     assert again.converged
     assert again.n_sweeps <= (fit.n_sweeps / 2 if case.slow else 4)
     assert_same_factors(again, factors_of(case, fit), 1e-7)
@@ -52,8 +52,8 @@ def test_a_warm_start_finds_the_factors_of_similar_matrices(name):
     case.skip_unless_it_settles()
     stack = case.stack(6, 9, noise=1e-3)
     near = stack.matrices + 1e-4 * case.stack(6, 9, seed=1).matrices
-    cold, first = case.exactly(near, seed=0), case.exactly(stack.matrices, seed=0)
-    warm = case.exactly(near, init=rows_of(case, first), seed=0)
+    cold, first = case.exactly(near, rng=0), case.exactly(stack.matrices, rng=0)
+    warm = case.exactly(near, init=rows_of(case, first), rng=0)
     assert warm.converged
     assert_same_factors(warm, factors_of(case, cold), 1e-6)
 
@@ -62,8 +62,8 @@ def test_a_warm_start_finds_the_factors_of_similar_matrices(name):
 def test_a_start_elsewhere_ends_at_the_same_factors(name):
     case = CASES[name]
     stack = case.stack(4, 9)
-    rows = rows_of(case, case.method(stack.matrices, seed=0))
-    fit = case.method(stack.matrices, init=turned(case, rows, np.random.default_rng(0)), seed=0)
+    rows = rows_of(case, case.method(stack.matrices, rng=0))
+    fit = case.method(stack.matrices, init=turned(case, rows, np.random.default_rng(0)), rng=0)
     assert_same_factors(fit, stack.factor if case.symmetric else (stack.factor, stack.right_factor), 1e-6)
 
 
@@ -72,8 +72,8 @@ def test_rows_of_a_start_are_components(name):
     """Matrices of low rank, and the rank given or not: a start has a row for each component."""
     case = CASES[name]
     stack = case.stack(7, 9, rank=3)
-    fit = dataclasses.replace(case.method, rank=3)(stack.matrices, seed=0)
-    again = case.method(stack.matrices, init=rows_of(case, fit), seed=0)
+    fit = dataclasses.replace(case.method, rank=3)(stack.matrices, rng=0)
+    again = case.method(stack.matrices, init=rows_of(case, fit), rng=0)
     assert again.factor.shape == (7, 3)
     assert_same_factors(again, factors_of(case, fit), 1e-6)
 
@@ -87,7 +87,7 @@ def test_identity_is_no_trap(name):
     hadamard = scipy.linalg.hadamard(4) / 2 if case.field == "real" else scipy.linalg.dft(4, scale="sqrtn")
     diagonals = diagonals * (1 if case.field in ("real", "hermitian") else np.exp(1j * diagonals))
     matrices = (hadamard * diagonals[:, None, :]) @ case.mirrored(hadamard).T
-    fit = case.method(matrices, init=np.eye(4) if case.symmetric else (np.eye(4), np.eye(4)), seed=0)
+    fit = case.method(matrices, init=np.eye(4) if case.symmetric else (np.eye(4), np.eye(4)), rng=0)
     assert fit.converged
     assert fit.off_diagonal < 1e-12
 
@@ -96,7 +96,7 @@ def test_identity_is_no_trap(name):
 def test_a_saddle_that_steps_cannot_leave_is_no_solution(method):
     """Proportional matrices: opposite diagonals everywhere, so that no pair is resolved from any point."""
     matrices = np.array([[[0.0, 1.0], [1.0, 0.0]], [[0.0, 2.0], [2.0, 0.0]]])
-    fit = method(matrices, init=np.eye(2) if method.symmetric else (np.eye(2), np.eye(2)), seed=0)
+    fit = method(matrices, init=np.eye(2) if method.symmetric else (np.eye(2), np.eye(2)), rng=0)
     assert fit.converged == (fit.off_diagonal < 1e-12)
 
 
@@ -105,19 +105,19 @@ def test_a_saddle_that_steps_cannot_leave_is_no_solution(method):
 def test_starts_come_from_any_library(library, method):
     case = DIAGONALIZERS[method.name]
     stack = case.stack(4, 5)
-    fit = method(stack.matrices, seed=0)
+    fit = method(stack.matrices, rng=0)
     init = rows_of(case, fit)
     given = LIBRARIES[library](init) if case.symmetric else tuple(LIBRARIES[library](side) for side in init)
-    again = method(LIBRARIES[library](stack.matrices), init=given, seed=0)
+    again = method(LIBRARIES[library](stack.matrices), init=given, rng=0)
     assert type(again.factor) is type(LIBRARIES[library](fit.factor))
     assert again.converged
 
 
 def test_scale_of_a_start_does_not_matter():
     matrices = DIAGONALIZERS["UWEDGE"].stack(5, 8, noise=0.01).matrices
-    init = UWEDGE()(matrices, seed=0).inverse + 0.05 * np.random.default_rng(0).standard_normal((5, 5))
+    init = UWEDGE()(matrices, rng=0).inverse + 0.05 * np.random.default_rng(0).standard_normal((5, 5))
     scales = 10.0 ** np.array([3, -4, 0, 2, -1])[:, None]
-    one, two = (codiag.joint_diagonalize(matrices, init=start, seed=0) for start in (init, scales * init))
+    one, two = (codiag.joint_diagonalize(matrices, init=start, rng=0) for start in (init, scales * init))
     np.testing.assert_allclose(one.factor, two.factor, atol=1e-10)
 
 

@@ -29,8 +29,8 @@ def test_leading_rounds_meet_every_pair_that_touches_the_leading_rows(size, lead
 @pytest.mark.parametrize("rank", [1, 3, 7])
 def test_leading_rows_hold_the_components_of_a_low_rank_stack(rank):
     """The stronger component of a pair goes to the leading row, wherever it started."""
-    factor = orthonormal_factor(9, rank, seed=4)
-    stack = matrix_stack(factor, 12, noise=1e-5, seed=5)
+    factor = orthonormal_factor(9, rank, rng=4)
+    stack = matrix_stack(factor, 12, noise=1e-5, rng=5)
     fit = Jacobi(max_rows=rank)(stack.matrices)
     assert fit.factor.shape == (9, rank)
     assert_same_factors(fit.factor, factor, 1e-4)
@@ -38,5 +38,5 @@ def test_leading_rows_hold_the_components_of_a_low_rank_stack(rank):
 
 
 def test_more_leading_rows_than_there_are_is_all_of_them():
-    matrices = matrix_stack(orthonormal_factor(4, 4, seed=0), 5, noise=0.01, seed=1).matrices
+    matrices = matrix_stack(orthonormal_factor(4, 4, rng=0), 5, noise=0.01, rng=1).matrices
     np.testing.assert_array_equal(Jacobi(max_rows=10)(matrices).factor, Jacobi()(matrices).factor)

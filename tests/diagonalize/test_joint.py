@@ -28,20 +28,20 @@ class TestJoint:
     )
     def test_any_diagonalizer(self, method):
         problem = METHODS["ojd1"].problem((6, 6, 6), 6, symmetric=True)
-        assert_same_factors(codiag.factorize(problem.tensor, 6, method=method, symmetric=True, seed=0), problem, 1e-6)
+        assert_same_factors(codiag.factorize(problem.tensor, 6, method=method, symmetric=True, rng=0), problem, 1e-6)
 
     def test_asymmetric_tensors(self):
         method = OJD(diagonalizer=TwoSided(orthogonal=True))
         problem = METHODS["ojd1"].problem((5, 6, 7), 4, symmetric=False)
-        assert_same_factors(codiag.factorize(problem.tensor, 4, method=method, seed=0), problem, 1e-7)
+        assert_same_factors(codiag.factorize(problem.tensor, 4, method=method, rng=0), problem, 1e-7)
 
     def test_directions_of_ones_own(self):
         problem = METHODS["nojd1"].problem((6, 6, 6), 6, symmetric=True)
         own = np.random.default_rng(0).standard_normal((7, 6))
         method = NOJD(directions=own, plug_in=False, compress=False)
-        assert_same_factors(codiag.factorize(problem.tensor, 6, method=method, symmetric=True, seed=0), problem, 1e-7)
+        assert_same_factors(codiag.factorize(problem.tensor, 6, method=method, symmetric=True, rng=0), problem, 1e-7)
         with pytest.raises(ValueError, match="^directions must"):
-            codiag.factorize(problem.tensor, 6, method=NOJD(directions=own[:, :5]), seed=0)
+            codiag.factorize(problem.tensor, 6, method=NOJD(directions=own[:, :5]), rng=0)
 
     def test_plug_in_lowers_the_error_under_noise(self):
         """The paper's claim, on its orthogonal model."""
@@ -49,7 +49,7 @@ class TestJoint:
         for seed in range(10):
             problem = orthogonal_model(20, 20, noise=0.01, seed=seed)
             for plug_in, found in errors.items():
-                fit = codiag.factorize(problem.tensor, 20, method=OJD(plug_in=plug_in), symmetric=True, seed=seed)
+                fit = codiag.factorize(problem.tensor, 20, method=OJD(plug_in=plug_in), symmetric=True, rng=seed)
                 found.append(nearest_error(fit, problem))
         assert np.mean(errors[True]) < 0.8 * np.mean(errors[False])
 
@@ -57,8 +57,8 @@ class TestJoint:
         """Factors with positive entries: the tensor contracted with itself is definite."""
         factor = np.abs(unit_factor(8, 5, 0))
         tensor = FactoredTensor(np.linspace(1, 2, 5), [factor] * 3).to_dense()
-        fit = codiag.factorize(tensor, 5, method="ojd1", symmetric=True, seed=0)
-        assert "whiten" in [stage.name for stage in fit.stages]
+        fit = codiag.factorize(tensor, 5, method="ojd1", symmetric=True, rng=0)
+        assert "whiten" in [stage.name for stage in fit.history]
         assert_same_factors(fit, [factor] * 3, 1e-7)
 
     def test_whitening_by_a_second_moment(self):
@@ -66,24 +66,24 @@ class TestJoint:
         tensor = FactoredTensor(weights, [factor] * 3).to_dense()
         square = unit_factor(20, 20, 1)
         with pytest.raises(ValueError, match=r"must have orthogonal factors for OJD.*second_moment"):
-            codiag.factorize(FactoredTensor(np.ones(20), [square] * 3), 20, method="ojd1", seed=0)
-        forced = codiag.factorize(tensor, 5, method=OJD(whiten=False), symmetric=True, seed=0).factors[0]
+            codiag.factorize(FactoredTensor(np.ones(20), [square] * 3), 20, method="ojd1", rng=0)
+        forced = codiag.factorize(tensor, 5, method=OJD(whiten=False), symmetric=True, rng=0).factors[0]
         np.testing.assert_allclose(forced.T @ forced, np.eye(5), atol=1e-8)
         moment = (factor * weights) @ factor.T
 
         def asked(second_moment):
             return codiag.Problem(tensor, 5, symmetric=True, second_moment=second_moment)
 
-        assert_same_factors(codiag.factorize(asked(moment), method="ojd1", seed=0), [factor] * 3, 1e-9)
+        assert_same_factors(codiag.factorize(asked(moment), method="ojd1", rng=0), [factor] * 3, 1e-9)
         with pytest.raises(ValueError, match="positive definite on"):
-            codiag.factorize(asked(np.diag([1.0] * 3 + [0] * 5)), method="ojd1", seed=0)
+            codiag.factorize(asked(np.diag([1.0] * 3 + [0] * 5)), method="ojd1", rng=0)
         with pytest.raises(ValueError, match="^second_moment must"):
             asked(np.eye(3))
 
     def test_noise_does_not_pass_for_free_factors(self):
         problem = orthogonal_model(15, 15, noise=0.1, seed=0)
         assert (
-            codiag.factorize(problem.tensor, 15, method="ojd1", symmetric=True, seed=0).stages[0].name == "diagonalize"
+            codiag.factorize(problem.tensor, 15, method="ojd1", symmetric=True, rng=0).history[0].name == "diagonalize"
         )
 
     @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ class TestJoint:
         ],
     )
     def test_what_does_not_fit_an_asymmetric_tensor(self, method, words):
-        problem = noisy_tensor((5, 5, 5), 4, seed=0)
+        problem = noisy_tensor((5, 5, 5), 4, rng=0)
         with pytest.raises(ValueError, match=words):
-            codiag.factorize(problem.tensor, 4, method=method, seed=0)
+            codiag.factorize(problem.tensor, 4, method=method, rng=0)
 
     @pytest.mark.parametrize(
         ("make", "words"),

@@ -35,7 +35,7 @@ def solve(case, problem, change=lambda matrices: matrices):
     with warnings.catch_warnings():
         if case.slow:  # linear convergence can be as slow as it likes
             warnings.simplefilter("ignore", codiag.ConvergenceWarning)
-        fits = case.exactly(matrices, seed=0), case.exactly(change(matrices), seed=1)
+        fits = case.exactly(matrices, rng=0), case.exactly(change(matrices), rng=1)
     assume(all(fit.converged for fit in fits))
     return fits
 
@@ -116,7 +116,7 @@ def test_the_laws_are_not_vacuous():
     """Most problems of the strategy are resolved, so that the laws above assert something."""
     case = DIAGONALIZERS["UWEDGE"]
     fits = [
-        case.method(case.stack(2 + seed % 4, 4 + seed % 5, noise=NOISE, seed=seed).matrices, seed=0)
+        case.method(case.stack(2 + seed % 4, 4 + seed % 5, noise=NOISE, seed=seed).matrices, rng=0)
         for seed in range(40)
     ]
     assert np.mean([resolved(fit) for fit in fits]) > 0.7

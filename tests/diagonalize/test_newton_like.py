@@ -85,8 +85,8 @@ def test_anderson_solves_a_linear_fixed_point_in_as_many_steps_as_it_remembers()
 
 def test_acceleration_pays_where_contraction_is_slow():
     """Noise that drowns some pairs makes plain steps crawl: hundreds of them, against tens."""
-    stack = projection_stack(orthonormal_factor(50, 50, seed=0), np.ones(50), 50, noise=0.05, seed=1)
-    assert OrthogonalNewton()(stack.matrices, seed=0).n_sweeps < 50
+    stack = projection_stack(orthonormal_factor(50, 50, rng=0), np.ones(50), 50, noise=0.05, seed=1)
+    assert OrthogonalNewton()(stack.matrices, rng=0).n_sweeps < 50
 
 
 def test_noise_does_not_pass_for_convergence_far_from_a_solution():
@@ -103,9 +103,9 @@ def test_noise_does_not_pass_for_convergence_far_from_a_solution():
 @pytest.mark.parametrize("method", [OrthogonalNewton(), UWEDGE()], ids=lambda method: type(method).__name__)
 def test_looser_tolerance_takes_fewer_sweeps(method):
     make = orthonormal_factor if isinstance(method, OrthogonalNewton) else mild_factor
-    matrices = matrix_stack(make(20, 20, seed=0), 20, noise=0.02, seed=1).matrices
-    strict = type(method)(statistical_tol=0.0)(matrices, seed=0)
-    default = method(matrices, seed=0)
+    matrices = matrix_stack(make(20, 20, rng=0), 20, noise=0.02, rng=1).matrices
+    strict = type(method)(statistical_tol=0.0)(matrices, rng=0)
+    default = method(matrices, rng=0)
     assert default.n_sweeps < strict.n_sweeps
     assert np.max(np.linalg.norm(default.factor - strict.factor, axis=0)) < 0.02 * np.min(strict.standard_errors)
 
@@ -114,20 +114,20 @@ def test_looser_tolerance_takes_fewer_sweeps(method):
 def test_sketch_changes_the_way_not_the_answer(monkeypatch, orthogonal):
     """From 32 matrices on, the first steps are taken on a few combinations of them, unless all steps are cheap."""
     kind, make = (OrthogonalNewton, orthonormal_factor) if orthogonal else (UWEDGE, mild_factor)
-    matrices = matrix_stack(make(20, 20, seed=0), 50, noise=1e-3, seed=1).matrices
+    matrices = matrix_stack(make(20, 20, rng=0), 50, noise=1e-3, rng=1).matrices
     exact = kind(statistical_tol=1e-12, tol=1e-11)
-    with_sketch = exact(matrices, seed=0)
+    with_sketch = exact(matrices, rng=0)
     for module in ("_orthogonal_newton", "_uwedge"):
         monkeypatch.setattr(f"codiag.diagonalize.{module}.sketched", lambda *_: None)
-    without = exact(matrices, seed=0)
+    without = exact(matrices, rng=0)
     assert without.n_sweeps < with_sketch.n_sweeps
     np.testing.assert_allclose(with_sketch.factor, without.factor, atol=1e-9)
 
 
 def test_uwedge_falls_back_on_jdi():
     """Steps cut short converge from no start, and the answer is that of J-Di, to its tolerance of 1e-4."""
-    stack = matrix_stack(unit_factor(12, 12, seed=0), 12, noise=0.02, seed=1)
-    fit = UWEDGE(max_sweeps=1)(stack.matrices, seed=0)
+    stack = matrix_stack(unit_factor(12, 12, rng=0), 12, noise=0.02, rng=1)
+    fit = UWEDGE(max_sweeps=1)(stack.matrices, rng=0)
     assert fit.converged
     assert fit.n_sweeps > 1
     assert_same_factors(fit.factor, JDi()(stack.matrices).factor, 1e-3)
@@ -137,31 +137,31 @@ def test_noise_without_common_factors_takes_bounded_work():
     """Steps from three starts, at most a hundred each, and no sweeps of J-Di: they would take as long as thousands."""
     noise = np.random.default_rng(0).standard_normal((50, 40, 40))
     matrices = noise + noise.transpose(0, 2, 1)
-    assert UWEDGE(statistical_tol=0.0)(matrices, seed=0).n_sweeps <= 3 * 100 + 20
+    assert UWEDGE(statistical_tol=0.0)(matrices, rng=0).n_sweeps <= 3 * 100 + 20
 
 
 def test_a_second_start_is_tried_only_if_contraction_is_uncertain(monkeypatch):
     monkeypatch.setattr("codiag.diagonalize._uwedge.whitened_start", lambda *_: pytest.fail("no other start is needed"))
-    make = partial(matrix_stack, mild_factor(10, 10, seed=0), 20, seed=1)
-    assert UWEDGE()(make(noise=1e-3).matrices, seed=0).converged
+    make = partial(matrix_stack, mild_factor(10, 10, rng=0), 20, rng=1)
+    assert UWEDGE()(make(noise=1e-3).matrices, rng=0).converged
     with pytest.raises(pytest.fail.Exception):
-        UWEDGE()(make(noise=0.5).matrices, seed=0)
+        UWEDGE()(make(noise=0.5).matrices, rng=0)
 
 
 def test_uwedge_does_not_fall_back_where_that_would_take_minutes(monkeypatch):
     monkeypatch.setattr("codiag.diagonalize._uwedge.MAX_SWEPT_SIZE", 8)
-    matrices = matrix_stack(unit_factor(12, 12, seed=0), 40, noise=0.02, seed=1).matrices
-    assert not UWEDGE(max_sweeps=1)(matrices, seed=0).converged
+    matrices = matrix_stack(unit_factor(12, 12, rng=0), 40, noise=0.02, rng=1).matrices
+    assert not UWEDGE(max_sweeps=1)(matrices, rng=0).converged
 
 
 def test_large_problems_start_from_a_symmetric_eigenproblem(monkeypatch):
     """Above a size, no nonsymmetric eigenproblem is solved if the symmetric start converges, as it does for mild U."""
-    stack = matrix_stack(mild_factor(20, 20, seed=0), 40, noise=1e-3, seed=1)
+    stack = matrix_stack(mild_factor(20, 20, rng=0), 40, noise=1e-3, rng=1)
     exact = UWEDGE(statistical_tol=1e-12, tol=1e-11)
-    usual = exact(stack.matrices, seed=0)
+    usual = exact(stack.matrices, rng=0)
     monkeypatch.setattr("codiag.diagonalize._uwedge.LARGE", 10)
     monkeypatch.setattr("codiag.diagonalize._uwedge.pencil_start", lambda *_: pytest.fail("the pencil was not needed"))
-    assert_same_factors(exact(stack.matrices, seed=0), usual.factor, 1e-9)
+    assert_same_factors(exact(stack.matrices, rng=0), usual.factor, 1e-9)
 
 
 def test_iterations_leave_a_saddle_that_repels_them_slowly():
@@ -196,7 +196,7 @@ def test_curvature_is_the_derivative_of_the_gradient():
 def test_few_noisy_matrices_converge_to_a_minimum(seed):
     """Steps of single pairs creep here, and Jacobi sweeps too: neither ends in two hundred."""
     matrices = few_noisy_matrices(40, seed)
-    fit = OrthogonalNewton(statistical_tol=0.0)(matrices, seed=0)
+    fit = OrthogonalNewton(statistical_tol=0.0)(matrices, rng=0)
     assert fit.converged
     model = QuadraticModel.at(MatrixStack(matrices), fit.inverse)
     assert np.max(np.abs(model.gradient)) < 1e-8 * model.energy
@@ -207,7 +207,7 @@ def test_few_noisy_matrices_converge_to_a_minimum(seed):
 
 
 def test_steps_that_are_asked_for_are_all_that_are_taken():
-    fit = OrthogonalNewton(statistical_tol=0.0, max_sweeps=20)(few_noisy_matrices(40, 0), seed=0)
+    fit = OrthogonalNewton(statistical_tol=0.0, max_sweeps=20)(few_noisy_matrices(40, 0), rng=0)
     assert not fit.converged
 
 

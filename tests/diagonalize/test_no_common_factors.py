@@ -22,7 +22,7 @@ def test_free_factors_are_as_good_as_those_of_the_plain_iteration(seed):
     matrices = covariances(seed)
     expected = scale_free_criterion(plain_uwedge(matrices), matrices)
     for start in range(5):
-        found = codiag.joint_diagonalize(matrices, seed=start).inverse
+        found = codiag.joint_diagonalize(matrices, rng=start).inverse
         assert scale_free_criterion(found, matrices) < 1.001 * expected
 
 
@@ -61,15 +61,15 @@ def test_small_noise_needs_one_start(kind, monkeypatch):
         if "orth" in kind
         else mild_factor(12, 12, 0)
     )
-    method(matrix_stack(factor, 12, noise=0.01, seed=1).matrices, seed=0)
+    method(matrix_stack(factor, 12, noise=0.01, rng=1).matrices, rng=0)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_rate_of_contraction_is_not_underestimated(seed):
     """Where the theory says that steps contract, the derivative of the step has a spectral radius below that rate."""
-    matrices = matrix_stack(unit_factor(8, 8, seed), 12, noise=3e-3, seed=seed).matrices
+    matrices = matrix_stack(unit_factor(8, 8, seed), 12, noise=3e-3, rng=seed).matrices
     core, probe = MatrixStack(matrices), np.ones(8)
-    point = UWEDGE(statistical_tol=0.0)(matrices, seed=0).inverse
+    point = UWEDGE(statistical_tol=0.0)(matrices, rng=0).inverse
     at = shear_step(core, point, probe)
     columns = []
     for i, j in np.argwhere(~np.eye(8, dtype=bool)):
@@ -83,7 +83,7 @@ def test_the_rate_of_contraction_is_not_underestimated(seed):
 @pytest.mark.parametrize("seed", range(8))
 def test_orthogonal_factors_do_not_depend_on_the_seed_and_reach_jacobi(seed):
     matrices = covariances(seed)
-    found = [OrthogonalNewton()(matrices, seed=start).off_diagonal for start in range(4)]
+    found = [OrthogonalNewton()(matrices, rng=start).off_diagonal for start in range(4)]
     assert max(found) < 1.001 * Jacobi()(matrices).off_diagonal
     assert max(found) < 1.001 * min(found)
 
@@ -94,7 +94,7 @@ def test_two_sided_factors_do_not_depend_on_the_seed(seed, orthogonal):
     matrices = np.abs(np.random.default_rng(seed).standard_normal((20, 5, 5)))
     found = []
     for start in range(4):
-        fit = TwoSided(orthogonal=orthogonal)(matrices, seed=start)
+        fit = TwoSided(orthogonal=orthogonal)(matrices, rng=start)
         energy = np.sum((fit.inverse @ matrices @ fit.right_inverse.T) ** 2, axis=0)
         sizes = np.ones(5) if orthogonal else np.sqrt(np.diag(energy))
         found.append(np.sum((energy - np.diag(np.diag(energy))) / np.outer(sizes, sizes)))

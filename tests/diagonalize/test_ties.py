@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import codiag
-from codiag.least_squares import LeastSquares, Limits, Outcome, best_rank_one, minimize, split_columns
+from codiag.least_squares import LeastSquares, Limits, OptimizeResult, best_rank_one, minimize, split_columns
 from codiag.reduction import reduce
-from codiag.search import End, leave_saddles, lowest_curvature, swapped
+from codiag.search import LocalMinimum, exchange_steps, leave_saddles, lowest_curvature
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor
 from reference.alternating import best_of
@@ -41,7 +41,7 @@ def zeros_and_ones(kind, seed):
 @pytest.mark.parametrize("shape", [(3, 4, 5), (3, 3, 3), (200, 150, 120), (3, 3, 3, 4)], ids=str)
 def test_equal_spikes(shape, rank):
     """Any of them is a best component; each further one takes the same share away."""
-    fit = codiag.factorize(spikes(shape, 3), rank, seed=0)
+    fit = codiag.factorize(spikes(shape, 3), rank, rng=0)
     assert fit.relative_error == pytest.approx(np.sqrt((3 - rank) / 3), abs=1e-7)
     assert fit.converged
 
@@ -49,7 +49,7 @@ def test_equal_spikes(shape, rank):
 def test_a_matrix_in_disguise():
     tensor = np.zeros((4, 2, 2))
     tensor[[0, 3], :, 0] = tensor[[1, 2], :, 1] = 1
-    assert codiag.factorize(tensor, 1, seed=0).relative_error == pytest.approx(np.sqrt(0.5))
+    assert codiag.factorize(tensor, 1, rng=0).relative_error == pytest.approx(np.sqrt(0.5))
 
 
 @pytest.mark.parametrize("kind", ["few ones", "any", "cube", "order four"])
@@ -57,13 +57,13 @@ def test_a_matrix_in_disguise():
 def test_no_worse_than_the_best_of_three_random_starts(kind, rank):
     for seed in range(12 if rank == 1 else 5):
         tensor = zeros_and_ones(kind, seed)
-        fit = codiag.factorize(tensor, rank, seed=0)
+        fit = codiag.factorize(tensor, rank, rng=0)
         assert fit.relative_error <= best_of(tensor, rank, 3, seed) + 1e-3, seed
 
 
 @pytest.mark.parametrize("method", ["nojd1", "ojd1", "tpm", "als", "nls"])
 def test_rank_one_of_equal_spikes_by_every_method(method):
-    assert codiag.factorize(spikes((3, 4, 5), 3), 1, method=method, seed=0).relative_error < 0.82
+    assert codiag.factorize(spikes((3, 4, 5), 3), 1, method=method, rng=0).relative_error < 0.82
 
 
 def test_cores_of_tied_tensors_hold_something():
@@ -78,7 +78,7 @@ def test_a_symmetric_tensor_that_vanishes_along_its_singular_vectors():
     for turn in permutations(range(3)):
         tensor[turn] = 1
     assert float(best_rank_one(DenseTensor(tensor, symmetric=True)).weights[0]) == pytest.approx(6 / 3**1.5)
-    fit = codiag.factorize(tensor, 1, symmetric=True, seed=0)
+    fit = codiag.factorize(tensor, 1, symmetric=True, rng=0)
     assert fit.relative_error == pytest.approx(np.sqrt(1 - (6 / 3**1.5) ** 2 / 6))
 
 
@@ -98,17 +98,17 @@ def test_saddles_are_seen_and_left():
     objective = LeastSquares(problem, saddle)
     stuck = minimize(problem, saddle, Limits())
     assert stuck.converged  # to first order
-    point = objective.layout.pack(saddle)
+    point = objective.parametrization.vectorize(saddle)
     assert lowest_curvature(objective.second_derivative(point, objective.value_and_gradient(point)[1]))[0] < -0.5
     left = leave_saddles(problem, stuck, Limits())
     assert 2 * left.objective == pytest.approx(2)
 
 
 def test_the_lowest_curvature_is_the_least_eigenvalue():
-    problem = noisy_tensor((4, 5, 3), 2, noise=0.5, seed=0)
+    problem = noisy_tensor((4, 5, 3), 2, noise=0.5, rng=0)
     components = FactoredTensor(problem.weights, problem.factors)
     objective = LeastSquares(codiag.Problem(problem.tensor, components.rank), components)
-    point = objective.layout.pack(components)
+    point = objective.parametrization.vectorize(components)
     curvature = objective.second_derivative(point, objective.value_and_gradient(point)[1])
     roots = np.sqrt(curvature.scales.ravel())
     matrix = np.stack([curvature.product(unit.reshape(point.shape)).ravel() for unit in np.eye(point.size)])
@@ -120,6 +120,8 @@ def test_a_component_without_weight_is_given_to_the_residual():
     """Every derivative vanishes there, so that no step leads on; few entries are no reason to leave it."""
     tensor = DenseTensor(spikes((2, 2, 2), 2), symmetric=False)
     stuck = FactoredTensor(np.array([1.0, 0.0]), [np.eye(2, 1) @ np.ones((1, 2)) for _ in range(3)])
-    found, n_swaps = swapped(End(codiag.Problem(tensor, stuck.rank), Outcome(stuck, 0.5, 0, True)), 3)
-    assert n_swaps == 1
+    found, n_exchanges = exchange_steps(
+        LocalMinimum(codiag.Problem(tensor, stuck.rank), OptimizeResult(stuck, 0.5, 0, True)), 3
+    )
+    assert n_exchanges == 1
     assert found.objective < 1e-20

@@ -12,7 +12,7 @@ import codiag
 from codiag.drop_in import CP, ELSEWHERE, parafac
 from codiag.synthetic import noisy_tensor
 
-PROBLEM = noisy_tensor((6, 7, 8), 3, noise=1e-3, seed=0)
+PROBLEM = noisy_tensor((6, 7, 8), 3, noise=1e-3, rng=0)
 
 
 def rebuilt(weights, factors):

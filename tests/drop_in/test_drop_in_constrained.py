@@ -107,7 +107,7 @@ def test_regularization_of_free_modes_beside_fixed_ones():
 @pytest.mark.parametrize("init", ["svd", "random", (None, FACTORS)], ids=["svd", "random", "given"])
 def test_factors_are_non_negative_and_fit_best(function, init):
     (weights, factors), errors = function(TENSOR, 3, init=init, random_state=0, return_errors=True)
-    best = codiag.factorize(TENSOR, 3, constraints="nonnegative", seed=0)
+    best = codiag.factorize(TENSOR, 3, constraints="nonnegative", rng=0)
     assert_array_equal(weights, 1)
     assert all((factor >= 0).all() for factor in factors)
     assert errors[-1] == pytest.approx(relative_error((weights, factors)))

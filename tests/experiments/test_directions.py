@@ -148,7 +148,7 @@ def test_nojd_projects_along_the_optimal_directions_of_what_it_found():
 
     def fitted(rows, kind):
         method = kind(directions=rows, compress=False, diagonalizer=UWEDGE(tol=1e-12))
-        return codiag.factorize(tensor, 5, method=method, symmetric=True, seed=0)
+        return codiag.factorize(tensor, 5, method=method, symmetric=True, rng=0)
 
     first = fitted(np.eye(5), plain)
     rows = optimal_directions(first.factors[0], first.weights, floor=0.3)
@@ -168,7 +168,7 @@ def test_optimal_directions_of_a_tensor_without_symmetry_lower_its_error():
         errors = []
         for kind in (partial(NOJD, plug_in=False), OptimalNOJD):
             method = kind(directions="orthonormal", n_projections=4)
-            fit = codiag.factorize(tensor, 4, method=method, symmetric=False, seed=0)
+            fit = codiag.factorize(tensor, 4, method=method, symmetric=False, rng=0)
             errors.append(codiag.factor_error(fit, factors) ** 2)
         gains.append(errors[0] - errors[1])
     assert np.mean(gains) > 3 * np.std(gains) / 5

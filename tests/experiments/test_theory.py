@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import codiag
+from codiag.diagnosis import uniqueness_moduli
 from codiag.diagonalize import UWEDGE, OrthogonalNewton
 from codiag.metrics import match_components
 from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor, symmetrize
-from codiag.theory import uniqueness_moduli
 from experiments.paper.incoherence import coherent_factor
 from experiments.simulated import operator_norm, paper_tensor, unit_noise
 from experiments.theory import (
@@ -41,7 +41,7 @@ def factors(orthogonal, size=6, rank=6, seed=0):
 def test_the_error_matrix_is_that_of_the_lemmas(orthogonal):
     factor = factors(orthogonal)
     diagonals = np.random.default_rng(1).standard_normal((9, 6))
-    noise = matrix_stack(np.zeros((6, 6)), 9, noise=1.0, seed=2).matrices
+    noise = matrix_stack(np.zeros((6, 6)), 9, noise=1.0, rng=2).matrices
     found = first_order_perturbation(factor, diagonals, noise, orthogonal=orthogonal)
     assert_allclose(found.displacements, (cardoso if orthogonal else afsari)(factor, diagonals, noise), atol=1e-10)
     assert_allclose(found.errors, np.linalg.norm(found.displacements, axis=0))
@@ -51,9 +51,9 @@ def test_the_error_matrix_is_that_of_the_lemmas(orthogonal):
 def test_below_full_rank_it_is_what_is_measured(orthogonal):
     factor = factors(orthogonal, 9, 4)
     diagonals = np.random.default_rng(1).standard_normal((7, 4))
-    noise = matrix_stack(np.zeros((9, 9)), 7, noise=1.0, seed=2).matrices
+    noise = matrix_stack(np.zeros((9, 9)), 7, noise=1.0, rng=2).matrices
     method = OrthogonalNewton(rank=4, tol=1e-12) if orthogonal else UWEDGE(rank=4, tol=1e-12)
-    fit = method((factor * diagonals[:, None]) @ factor.T + 1e-6 * noise, seed=0)
+    fit = method((factor * diagonals[:, None]) @ factor.T + 1e-6 * noise, rng=0)
     moved = match_components(fit.factor, factor).factors[0] - factor
     assert_allclose(
         moved / 1e-6, first_order_perturbation(factor, diagonals, noise, orthogonal=orthogonal).displacements, atol=1e-3
@@ -65,7 +65,7 @@ def test_below_full_rank_it_is_what_is_measured(orthogonal):
 def test_afsaris_bound_is_above_every_entry(seed):
     factor = unit_factor(5, 5, seed)
     diagonals = np.random.default_rng(seed).standard_normal((6, 5))
-    noise = matrix_stack(np.zeros((5, 5)), 6, noise=1.0, seed=seed).matrices
+    noise = matrix_stack(np.zeros((5, 5)), 6, noise=1.0, rng=seed).matrices
     entries = np.abs(first_order_perturbation(factor, diagonals, noise, orthogonal=False).matrix)
     assert np.all(entries <= afsari_bound(factor, diagonals, noise) * (1 + 1e-9))
 
@@ -137,7 +137,7 @@ def test_measured_errors_are_under_the_bounds(orthogonal, n_projections):
         tensor = FactoredTensor(WEIGHTS, (factor,) * 3).to_dense() + 1e-4 * noise
         random = np.random.default_rng([seed, 2]).standard_normal((n_projections or 1, 6))
         directions = np.linalg.inv(factor) if n_projections is None else random
-        fit = codiag.joint_diagonalize(project_noise(tensor, directions), orthogonal=orthogonal, seed=0)
+        fit = codiag.joint_diagonalize(project_noise(tensor, directions), orthogonal=orthogonal, rng=0)
         errors = np.linalg.norm(match_components(fit.factor, factor).factors[0] - factor, axis=0)
         bound = error_bound(factor, WEIGHTS, 1e-4, orthogonal=orthogonal, n_projections=n_projections)
         assert np.all(errors < bound)

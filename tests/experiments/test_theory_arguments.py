@@ -8,8 +8,8 @@ import pytest
 from codiag import synthetic
 from experiments import theory
 
-FACTOR, WEIGHTS = synthetic.unit_factor(5, 3, seed=0), np.ones(3)
-STACK = synthetic.matrix_stack(FACTOR, 4, seed=0)
+FACTOR, WEIGHTS = synthetic.unit_factor(5, 3, rng=0), np.ones(3)
+STACK = synthetic.matrix_stack(FACTOR, 4, rng=0)
 BAD = np.where(np.eye(5, 3) > 0, np.nan, FACTOR)
 CUBE = np.random.default_rng(0).standard_normal((3, 3, 3))
 

@@ -17,10 +17,10 @@ def ratios(shape, rank, noise, *, symmetric, seeds):
     """Return the errors, and those of the oracle, over seeds, and whether noise tells their distances apart."""
     found, oracle, alike = [], [], []
     for seed in range(seeds):
-        problem = noisy_tensor(shape, rank, symmetric=symmetric, noise=noise, seed=[seed, rank])
-        truth = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=1000)
+        problem = noisy_tensor(shape, rank, symmetric=symmetric, noise=noise, rng=[seed, rank])
+        truth = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_iter=1000)
         best = codiag.factorize(problem.tensor, rank, method=truth, symmetric=symmetric)
-        fit = codiag.factorize(problem.tensor, rank, symmetric=symmetric, seed=seed)
+        fit = codiag.factorize(problem.tensor, rank, symmetric=symmetric, rng=seed)
         oracle.append(codiag.factor_error(best, problem))
         found.append(codiag.factor_error(fit, problem))
         gap = fit.relative_error**2 - best.relative_error**2
@@ -65,8 +65,8 @@ def test_full_rank(noise, symmetric):
 def test_one_answer(name, noise):
     """Four seeds, one factorization."""
     shape, rank, symmetric = PROBLEMS[name]
-    problem = noisy_tensor(shape, rank, symmetric=symmetric, noise=noise, seed=1)
-    fits = [codiag.factorize(problem.tensor, rank, symmetric=symmetric, seed=seed) for seed in range(4)]
+    problem = noisy_tensor(shape, rank, symmetric=symmetric, noise=noise, rng=1)
+    fits = [codiag.factorize(problem.tensor, rank, symmetric=symmetric, rng=seed) for seed in range(4)]
     assert max(largest_distance(fit, fits[0]) for fit in fits[1:]) < 1e-6
     # Order and signs included: nothing has to be matched.
     for fit in fits[1:]:
@@ -81,7 +81,7 @@ def test_the_authors_nonorthogonal_model():
     for seed in range(10):
         problem = nonorthogonal_model(20, 20, noise=1e-3, seed=seed)
         for name, method in (("auto", None), ("nojd", NOJD())):
-            fit = codiag.factorize(problem.tensor, 20, method=method, symmetric=True, seed=seed)
+            fit = codiag.factorize(problem.tensor, 20, method=method, symmetric=True, rng=seed)
             errors[name].append(codiag.factor_error(fit, problem))
     assert np.mean(errors["auto"]) < 0.10
     assert 0.1 < np.mean(errors["nojd"]) < 0.2
@@ -95,7 +95,7 @@ def test_the_authors_orthogonal_model():
         problem = orthogonal_model(50, 50, noise=0.01, seed=seed)
         for name, found in errors.items():
             found.append(
-                nearest_error(codiag.factorize(problem.tensor, 50, method=name, symmetric=True, seed=seed), problem)
+                nearest_error(codiag.factorize(problem.tensor, 50, method=name, symmetric=True, rng=seed), problem)
             )
     for name, theirs in (("ojd0", 0.047), ("ojd1", 0.023)):
         spread = np.std(errors[name]) * np.sqrt(1 / 10 + 1 / 5)  # of the difference of two means

@@ -36,9 +36,9 @@ def assert_same(ours, theirs):
 
 def test_each_tensor_is_fitted_as_by_factorize_with_its_seed():
     tensors = stack()
-    fits = codiag.factorize_each(tensors, 2, seed=3, method="nls", constraints="nonnegative")
+    fits = codiag.factorize_each(tensors, 2, rng=3, method="nls", constraints="nonnegative")
     alone = [
-        codiag.factorize(tensor, 2, seed=seed_of(3, place), method="nls", constraints="nonnegative")
+        codiag.factorize(tensor, 2, rng=seed_of(3, place), method="nls", constraints="nonnegative")
         for place, tensor in enumerate(tensors)
     ]
     assert_same(fits, alone)
@@ -46,13 +46,13 @@ def test_each_tensor_is_fitted_as_by_factorize_with_its_seed():
 
 def test_processes_give_the_same_answers():
     tensors = stack()
-    assert_same(codiag.factorize_each(tensors, 2, seed=3, n_jobs=2), codiag.factorize_each(tensors, 2, seed=3))
+    assert_same(codiag.factorize_each(tensors, 2, rng=3, n_jobs=2), codiag.factorize_each(tensors, 2, rng=3))
 
 
 def test_tensors_of_any_shape_and_rank_from_any_iterable():
     shapes, ranks = [(3, 4, 5), (4, 4, 4), (2, 3, 2, 3)], [2, 3, 1]
-    made = (noisy_tensor(shape, rank, seed=0) for shape, rank in zip(shapes, ranks, strict=True))
-    fits = codiag.factorize_each((planted.tensor for planted in made), ranks, seed=0)
+    made = (noisy_tensor(shape, rank, rng=0) for shape, rank in zip(shapes, ranks, strict=True))
+    fits = codiag.factorize_each((planted.tensor for planted in made), ranks, rng=0)
     assert [tuple(factor.shape for factor in fit.factors) for fit in fits] == [
         tuple((size, rank) for size in shape) for shape, rank in zip(shapes, ranks, strict=True)
     ]
@@ -62,14 +62,14 @@ def test_tensors_of_any_shape_and_rank_from_any_iterable():
 def test_problems_say_what_is_known_of_each_tensor():
     tensors = stack(3)
     observed = np.random.default_rng(1).random(tensors.shape) < 0.9
-    problems = [codiag.Problem(tensor, 2, observed=seen) for tensor, seen in zip(tensors, observed, strict=True)]
+    problems = [codiag.Problem(tensor, 2, mask=seen) for tensor, seen in zip(tensors, observed, strict=True)]
     with_nan = np.where(observed, tensors, np.nan)
-    assert_same(codiag.factorize_each(problems, seed=0), codiag.factorize_each(with_nan, 2, seed=0))
+    assert_same(codiag.factorize_each(problems, rng=0), codiag.factorize_each(with_nan, 2, rng=0))
 
 
 def test_a_generator_is_drawn_from_once():
     draws = [np.random.default_rng(5) for _ in range(2)]
-    first, second = (codiag.factorize_each(stack(2), 2, seed=rng) for rng in draws)
+    first, second = (codiag.factorize_each(stack(2), 2, rng=rng) for rng in draws)
     assert_same(first, second)
     assert draws[0].integers(2**31) == draws[1].integers(2**31)
 
@@ -87,10 +87,10 @@ def test_tensors_without_an_answer_are_named(n_jobs):
 def test_one_warning_names_the_fits_that_are_in_doubt():
     tensors = stack(14)
     with pytest.warns(codiag.ConvergenceWarning) as caught:
-        codiag.factorize_each(tensors, 2, method=ALS(max_sweeps=1), seed=0)
+        codiag.factorize_each(tensors, 2, method=ALS(max_iter=1), rng=0)
     (warning,) = caught
     text = str(warning.message)
-    assert "14 of 14 fits in doubt: tensors 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 4 more" in text
+    assert "14 of 14 fits with a warning: tensors 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 4 more" in text
     assert "tensors[0]: ALS did not converge" in text
     assert warning.filename == __file__
 
@@ -99,11 +99,11 @@ def test_the_fits_that_there_are_come_with_the_error():
     tensors = stack(3)
     tensors[1] = 0
     with pytest.raises(codiag.FailedFitsError, match=r"; tensor 1 of 3 did not") as caught:
-        codiag.factorize_each(tensors, 2, seed=0)
+        codiag.factorize_each(tensors, 2, rng=0)
     kept = pickle.loads(pickle.dumps(caught.value))
     assert kept.fits[1] is None
     assert list(kept.errors) == [1]
-    others = [codiag.factorize(tensors[place], 2, seed=seed_of(0, place)) for place in (0, 2)]
+    others = [codiag.factorize(tensors[place], 2, rng=seed_of(0, place)) for place in (0, 2)]
     assert_same([kept.fits[0], kept.fits[2]], others)
 
 
@@ -122,7 +122,7 @@ def test_tensors_of_an_iterator_are_let_go_as_they_are_fitted(n_jobs):
             del own
 
     with parallel_backend("threading"):  # a fit lets go of its tensor when it ends, and nothing is pickled
-        assert len(codiag.factorize_each(drawn(), 1, seed=0, n_jobs=n_jobs, method=ALS(max_sweeps=500))) == n_tensors
+        assert len(codiag.factorize_each(drawn(), 1, rng=0, n_jobs=n_jobs, method=ALS(max_iter=500))) == n_tensors
     assert most < n_tensors / 2
 
 
@@ -133,25 +133,25 @@ def test_an_error_of_the_iterator_reaches_the_caller(n_jobs):
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):
-        codiag.factorize_each(broken(), 2, seed=0, n_jobs=n_jobs)
+        codiag.factorize_each(broken(), 2, rng=0, n_jobs=n_jobs)
 
 
 def test_ranks_are_given_or_chosen_for_each():
     tensors = stack(3, size=4)
-    fits = codiag.factorize_each(tensors, [1, "auto", 2], seed=0)
+    fits = codiag.factorize_each(tensors, [1, "auto", 2], rng=0)
     ranks = [1, "auto", 2]
-    assert_same(fits, [codiag.factorize(tensors[i], ranks[i], seed=seed_of(0, i)) for i in range(3)])
+    assert_same(fits, [codiag.factorize(tensors[i], ranks[i], rng=seed_of(0, i)) for i in range(3)])
 
 
 def test_labels_are_kept():
     index = ["a", "b", "c", "d", "e"]
     labels = Labels(("row", "column", "time"), (index, None, None))
-    labelled, plain = codiag.factorize_each([Labelled(stack(1)[0], labels), stack(1)[0]], 2, seed=0)
-    assert labelled.labels.names == ("row", "column", "time")
-    assert labelled.labels.index(0, 5).tolist() == index
-    assert plain.labels is None
+    labelled, plain = codiag.factorize_each([Labelled(stack(1)[0], labels), stack(1)[0]], 2, rng=0)
+    assert labelled.problem.labels.names == ("row", "column", "time")
+    assert labelled.problem.labels.index(0, 5).tolist() == index
+    assert plain.problem.labels is None
     with pytest.raises(codiag.FailedFitsError, match=r"tensor 0 of 2 did not.*labels must"):
-        codiag.factorize_each([Labelled(stack(1, size=4)[0], labels), stack(1)[0]], 2, seed=0)
+        codiag.factorize_each([Labelled(stack(1, size=4)[0], labels), stack(1)[0]], 2, rng=0)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_wrong_arguments(tensors, options, message):
 
 def test_a_loss_is_that_of_each_fit():
     counts = np.random.default_rng(0).poisson(2.0, (3, 6, 5, 4))
-    fits = codiag.factorize_each(counts, 1, loss="poisson", seed=0)
-    alone = [codiag.factorize(one, 1, loss="poisson", seed=seed_of(0, place)) for place, one in enumerate(counts)]
+    fits = codiag.factorize_each(counts, 1, loss="poisson", rng=0)
+    alone = [codiag.factorize(one, 1, loss="poisson", rng=seed_of(0, place)) for place, one in enumerate(counts)]
     assert_same(fits, alone)
-    assert {type(fit.loss).__name__ for fit in fits} == {"Poisson"}
+    assert {type(fit.problem.loss).__name__ for fit in fits} == {"Poisson"}

@@ -73,11 +73,11 @@ def test_ranks_that_are_none(rank, error, words):
 
 @pytest.mark.parametrize("rank", [2.0, np.int64(2), np.float32(2)])
 def test_a_rank_is_any_number_that_is_an_integer(rank):
-    assert codiag.factorize(CUBE, rank, seed=0).rank == 2
+    assert codiag.factorize(CUBE, rank, rng=0).rank == 2
 
 
 def test_a_rank_of_numpy_is_a_rank():
-    assert codiag.factorize(CUBE, np.int64(1), seed=0).rank == 1
+    assert codiag.factorize(CUBE, np.int64(1), rng=0).rank == 1
 
 
 @pytest.mark.parametrize(
@@ -109,18 +109,18 @@ def test_symmetry_that_is_none(tensor, symmetric, error, words):
 
 def test_symmetry_that_noise_has_broken():
     """Averaging over permutations of the modes loses nothing: as good as symmetric noise."""
-    problem = noisy_tensor((8, 8, 8), 4, symmetric=True, seed=0)
+    problem = noisy_tensor((8, 8, 8), 4, symmetric=True, rng=0)
     noise = 1e-3 * np.random.default_rng(1).standard_normal((8, 8, 8))
-    fit = codiag.factorize(problem.tensor + noise, 4, symmetric=True, seed=0)
-    even = codiag.factorize(problem.tensor + symmetrize(noise), 4, seed=0)
-    assert fit.symmetric
+    fit = codiag.factorize(problem.tensor + noise, 4, symmetric=True, rng=0)
+    even = codiag.factorize(problem.tensor + symmetrize(noise), 4, rng=0)
+    assert fit._symmetric
     np.testing.assert_allclose(fit.factors[0], even.factors[0], atol=1e-9)
 
 
 def test_symmetry_can_be_left_aside():
-    problem = noisy_tensor((6, 6, 6), 3, symmetric=True, seed=0)
-    fit = codiag.factorize(problem.tensor, 3, symmetric=False, seed=0)
-    assert not fit.symmetric
+    problem = noisy_tensor((6, 6, 6), 3, symmetric=True, rng=0)
+    fit = codiag.factorize(problem.tensor, 3, symmetric=False, rng=0)
+    assert not fit._symmetric
     assert codiag.factor_error(fit, problem) < 1e-9
 
 
@@ -128,13 +128,13 @@ def test_symmetry_can_be_left_aside():
 def test_names_stand_for_objects_whatever_their_case(name):
     factor = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 3)))[0]
     tensor = FactoredTensor(np.array([3.0, 2.0, 1.0]), [factor] * 3)
-    by_name = codiag.factorize(tensor, 3, method=name.upper(), seed=0)
-    by_object = codiag.factorize(tensor, 3, method=METHODS[name], seed=0)
+    by_name = codiag.factorize(tensor, 3, method=name.upper(), rng=0)
+    by_object = codiag.factorize(tensor, 3, method=METHODS[name], rng=0)
     np.testing.assert_array_equal(by_name.factors[0], by_object.factors[0])
 
 
 def test_the_default_is_auto():
-    fits = [codiag.factorize(CUBE, 2, method=method, seed=0) for method in (None, Auto())]
+    fits = [codiag.factorize(CUBE, 2, method=method, rng=0) for method in (None, Auto())]
     np.testing.assert_array_equal(fits[0].factors[0], fits[1].factors[0])
 
 
@@ -146,7 +146,7 @@ def test_lists_and_integers_are_tensors():
 
 def test_a_seed_that_made_the_tensor_does_not_make_the_start():
     """A random start equal to the truth would look like a very good method."""
-    problem = noisy_tensor((12, 12, 12), 12, seed=0)
+    problem = noisy_tensor((12, 12, 12), 12, rng=0)
     with pytest.warns(codiag.ConvergenceWarning):
-        fit = codiag.factorize(problem.tensor, 12, method=ALS(max_sweeps=1), seed=0)
+        fit = codiag.factorize(problem.tensor, 12, method=ALS(max_iter=1), rng=0)
     assert codiag.factor_error(fit, problem) > 0.3

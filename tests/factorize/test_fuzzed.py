@@ -39,7 +39,7 @@ DEFECTIVE[1, 1, 2] = DEFECTIVE[1, 2, 1] = DEFECTIVE[2, 1, 1] = 1
 @pytest.mark.parametrize("method", [UWEDGE(), UWEDGE(fallback=False), TwoSided(), TwoSided(fallback=False)])
 def test_defective_pencils_are_no_start_of_nan(method):
     for seed in range(5):
-        fit = method(DEFECTIVE, seed=seed)
+        fit = method(DEFECTIVE, rng=seed)
         assert np.all(np.isfinite(fit.factor))
         assert np.all(np.isfinite(fit.inverse))
 
@@ -48,7 +48,7 @@ def test_defective_pencils_are_no_start_of_nan(method):
 def test_standard_errors_do_not_depend_on_the_scale(scale):
     noise = np.random.default_rng(1).standard_normal(STACK.shape) * 1e-3
     noisy = STACK + noise + noise.transpose(0, 2, 1)
-    fit, scaled = (codiag.joint_diagonalize(one, seed=0) for one in (noisy, noisy * scale))
+    fit, scaled = (codiag.joint_diagonalize(one, rng=0) for one in (noisy, noisy * scale))
     assert_allclose(scaled.standard_errors, fit.standard_errors, rtol=1e-4)
 
 
@@ -56,7 +56,7 @@ def test_standard_errors_do_not_depend_on_the_scale(scale):
 def test_singular_vectors_start_as_many_components_as_asked_for(shape):
     tensor = np.zeros(shape)
     tensor[(0,) * len(shape)], tensor[(1,) * len(shape)] = 1, 2
-    fit = codiag.factorize(tensor, 1, method=ALS(init="svd"), seed=0)
+    fit = codiag.factorize(tensor, 1, method=ALS(init="svd"), rng=0)
     assert_allclose(fit.relative_error, np.sqrt(1 / 5))
 
 

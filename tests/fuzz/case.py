@@ -23,7 +23,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_info
 
 import codiag
-from codiag._checks import UndeterminedError
+from codiag._checks import RankDeficientError
 from codiag.tensors import Tensor
 
 from .invariants import Check, not_finite
@@ -171,7 +171,7 @@ def _of_error(case: Case, error: BaseException) -> Iterator[Finding]:
     ours = [frame for frame in frames if frame.filename.startswith(LIBRARY)]
     place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
     text = f"{type(error).__name__}: {str(error)[:300]}".replace("\n", " ")
-    allowed = (*case.refusals, UndeterminedError, codiag.FailedFitsError, sklearn.exceptions.NotFittedError)
+    allowed = (*case.refusals, RankDeficientError, codiag.FailedFitsError, sklearn.exceptions.NotFittedError)
     if isinstance(error, EndlessError):
         yield Finding("endless", "more than the time limit", place)
     elif case.valid is True:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+import codiag
 from codiag import Factorization
 
 from .reference import best_als, composed, descend, residual, sweep
@@ -19,7 +20,17 @@ from .reference import best_als, composed, descend, residual, sweep
 Problems = Iterator[tuple[str, str]]
 Check = Callable[[Any, dict[str, Any]], Problems]
 """Looks at a result and the arguments that gave it, and yields (kind, one line) for whatever is false."""
-MAY_BE_NAN = {"noise", "objective", "stages", "replication", "congruence", "core_consistency", "residual_excess"}
+MAY_BE_NAN = {
+    "standard_deviation",
+    "objective",
+    "history",
+    "replication",
+    "congruence",
+    "core_consistency",
+    "residual_statistic",
+    "dispersion",
+    "dispersion_error",
+}
 MAY_BE_NAN |= {"smallest_ratio", "confusion_spread_"}
 """Parts of results that are documented to be NaN or infinite where there is nothing to say; and all standard errors."""
 LARGEST = 400, 90
@@ -122,7 +133,7 @@ def about_form(fit: Any, held: Held, rank: int) -> Problems:
     kinds = {str(array.dtype) for array in (weights, *factors)}
     if kinds != {held.precision}:
         yield "dtype", f"{held.precision} in, {sorted(kinds)} out"
-    bad = not_finite([weights, factors, fit.relative_error, fit.norm])
+    bad = not_finite([weights, factors, fit.relative_error, fit._norm])
     if bad:
         yield "not finite", bad
         return
@@ -164,7 +175,7 @@ def _negligible(fit: Any, entries: np.ndarray, value: float) -> float:
     """Return the decrease that noise, or rounding, makes meaningless; below 1e-9 fits are exact."""
     spare = max(entries.size - fit.rank * (sum(entries.shape) - entries.ndim + 1), 1)
     precision = float(np.finfo(np.asarray(fit.weights).dtype).eps)
-    cancel = max(1.0, float(np.sum(np.abs(np.asarray(fit.weights, dtype=np.float64)))) / float(fit.norm))
+    cancel = max(1.0, float(np.sum(np.abs(np.asarray(fit.weights, dtype=np.float64)))) / float(fit._norm))
     return NEGLIGIBLE * 2 * value / spare + (max(1e-9, 100 * precision) * cancel) ** 2 / 2
 
 
@@ -179,7 +190,7 @@ def about_itself(fit: Any, arguments: dict[str, Any]) -> Problems:
         yield "shape", f"to_tensor has shape {fit.to_tensor().shape}, the fit {fit.shape}"
     if find_spec("tensorly"):
         host = [np.asarray(factor) for factor in fit.factors]
-        weights, factors = fit.to_tensorly()
+        weights, factors = codiag.io.to_tensorly(fit)
         pairs = [*combinations([weights, *factors], 2), *zip(factors, host, strict=True)]
         if any(np.shares_memory(one, other) for one, other in pairs):
             yield "copies", "to_tensorly shares memory"

@@ -71,7 +71,7 @@ def _unsorted(fit: Any) -> Any:
 
 
 def _one_sweep(real: Any, tensor: Any, **options: Any) -> Any:
-    return replace(real(tensor, **options | {"method": ALS(max_sweeps=1)}), converged=True)
+    return replace(real(tensor, **options | {"method": ALS(max_iter=1)}), converged=True)
 
 
 def _saddle(tensor: np.ndarray) -> Any:
@@ -79,7 +79,7 @@ def _saddle(tensor: np.ndarray) -> Any:
     columns = [np.full((2, 1), 0.5**0.5) for _ in range(3)]
     weight = np.array([float(np.einsum("abc,ai,bi,ci->", tensor, *columns))])
     error = float(np.linalg.norm(tensor - weight * np.einsum("ai,bi,ci->abc", *columns)) / 2**0.5)
-    return codiag.Factorization(weight, tuple(columns), error, 2**0.5, True)
+    return codiag.Factorization(weight, tuple(columns), error, True, _norm=2**0.5)
 
 
 def _at_saddle() -> Case:
@@ -92,7 +92,7 @@ def _cancelling() -> Case:
     """Return a fit of rank two to a tensor of rank three that is a limit of tensors of rank two."""
     tensor = np.zeros((2, 2, 2))
     tensor[0, 0, 1] = tensor[0, 1, 0] = tensor[1, 0, 0] = 1
-    return Case("cancelling", codiag.factorize, {"tensor": tensor, "rank": 2, "seed": 0}, True, (about_itself,))
+    return Case("degenerate", codiag.factorize, {"tensor": tensor, "rank": 2, "rng": 0}, True, (about_itself,))
 
 
 def _unnamed() -> Case:
@@ -119,9 +119,7 @@ FAULTS = {
         "codiag.Factorization.diagnose",
         st.builds(_cancelling),
     ),
-    "shared memory": Fault(
-        "copies", lambda _, fit: (fit.weights, list(fit.factors)), "codiag.Factorization.to_tensorly"
-    ),
+    "shared memory": Fault("copies", lambda _, fit: (fit.weights, list(fit.factors)), "codiag.io.to_tensorly"),
     "changed input": _beside("input changed", _overwrite),
     "changed random state of NumPy": _beside("state changed", lambda _: np.random.random()),  # noqa: NPY002
     "changed random state": _beside("state changed", lambda _: random.random()),
@@ -132,7 +130,7 @@ FAULTS = {
     "endless loop": _beside("endless", _endless),
     "memory": _beside("refused valid", lambda _: np.ones(19 * 2**27)),
     "valid refused": Fault("refused valid", _refuse),
-    "nonsense": Fault("nonsense accepted", lambda real, tensor, **_: real(tensor, 1, seed=0), calls=broken(FITS)),
+    "nonsense": Fault("nonsense accepted", lambda real, tensor, **_: real(tensor, 1, rng=0), calls=broken(FITS)),
     "KeyError": _raised("wrong exception", KeyError("truth")),
     "LinAlgError": _raised("wrong exception", np.linalg.LinAlgError("singular")),
     "refusal from elsewhere": _raised("not codiag's refusal", ValueError("truth")),

@@ -137,7 +137,7 @@ def tensors() -> st.SearchStrategy[Held]:
 PLAIN: list[Any] = [None, "abc", b"abc", [], {}, (), object, 1j, float("nan"), dt.date(2024, 1, 1)]
 INTEGERS: list[Any] = [0, -1, -7, 2.5, float("nan"), float("inf"), "3", True, [2], np.array([2, 3]), np.int8(2)]
 NUMBERS: list[Any] = [0.0, -1.0, float("nan"), float("inf"), -float("inf"), "0.5", True, 1e300, 1e-300, [0.5], 1j]
-HUGE = {"rank", "n_components", "seed", "random_state"}  # may be so without asking for endless work
+HUGE = {"rank", "n_components", "rng", "random_state"}  # may be so without asking for endless work
 ARRAYS: list[Callable[[np.ndarray], Any]] = [
     lambda a: _with_entry(a, np.nan),
     lambda a: _with_entry(a, np.inf),
@@ -174,7 +174,7 @@ def broken(draw: Any, cases: st.SearchStrategy[Case]) -> Case:
     meaningless = isinstance(after, str | bytes | type | complex | dt.date) or (
         isinstance(after, float) and after != after
     )
-    nonsense = isinstance(before, bool | int | float) and name not in ("seed", "random_state") and meaningless
+    nonsense = isinstance(before, bool | int | float) and name not in ("rng", "random_state") and meaningless
     return replace(case, arguments=case.arguments | {name: after}, valid=None, broken=name, nonsense=nonsense)
 
 

@@ -79,14 +79,14 @@ EVERY = pytest.mark.parametrize("form", FORMS)
 
 @EVERY
 def test_labels_are_read_and_change_nothing(form):
-    fit = codiag.factorize(FORMS[form](), 2, seed=0)
-    plain = codiag.factorize(entries(), 2, seed=0)
-    assert fit.labels.names == NAMES
-    for own, expected in zip(fit.labels.values, VALUES, strict=True):
+    fit = codiag.factorize(FORMS[form](), 2, rng=0)
+    plain = codiag.factorize(entries(), 2, rng=0)
+    assert fit.problem.labels.names == NAMES
+    for own, expected in zip(fit.problem.labels.values, VALUES, strict=True):
         assert_array_equal(own, expected)
     assert_array_equal(fit.weights, plain.weights)
     assert repr(fit).startswith("Factorization(2 components of a tensor 5 person x 4 day x 6 wave, relative_error")
-    assert plain.labels is None
+    assert plain.problem.labels is None
 
 
 @EVERY
@@ -99,9 +99,9 @@ def test_rows_that_are_left_out_are_missing(form):
     kept = kept[form]() if form in kept else OTHERS[form](table)
     expected = entries()
     expected[0, 1, 2] = np.nan
-    fit = codiag.factorize(kept, 2, seed=0)
-    assert fit.n_observed == 119
-    assert_array_equal(fit.weights, codiag.factorize(expected, 2, seed=0).weights)
+    fit = codiag.factorize(kept, 2, rng=0)
+    assert fit.problem.n_observed == 119
+    assert_array_equal(fit.weights, codiag.factorize(expected, 2, rng=0).weights)
 
 
 def test_rows_that_are_left_out_may_be_zero():
@@ -205,20 +205,21 @@ def test_missing_cells_of_every_library_are_missing(library):
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_results_are_frames_of_other_libraries(library):
     pytest.importorskip(library)
-    fit = codiag.factorize(Labelled(entries(), Labels(NAMES, VALUES)), 2, seed=0)
-    frames = fit.to_frames(library)
-    assert type(frames["day"]).__module__.partition(".")[0] == library
-    assert np.asarray(frames["person"]["person"]).tolist() == PEOPLE
-    assert_array_equal(np.asarray(frames["wave"]["component_1"]), fit.factors[2][:, 1])
+    fit = codiag.factorize(Labelled(entries(), Labels(NAMES, VALUES)), 2, rng=0)
+    table = fit.to_table(library)
+    assert type(table).__module__.partition(".")[0] == library
+    rows = {name: np.asarray(table[name]) for name in ("component", "mode", "label", "value")}
+    assert rows["label"][rows["mode"] == "person"].tolist() == [*PEOPLE, *PEOPLE]
+    assert_array_equal(rows["value"][(rows["mode"] == "wave") & (rows["component"] == 1)], fit.factors[2][:, 1])
 
 
 @EVERY
 def test_results_are_in_the_labels_of_the_data(form):
-    fit = codiag.factorize(FORMS[form](), 2, seed=0)
-    frames = fit.to_frames()
-    assert list(frames) == [*NAMES, *(f"{name}_standard_error" for name in NAMES)]
-    assert_array_equal(frames["person"].loc["cem"], fit.factors[0][2])
-    assert frames["day"].index.name == "day"
+    fit = codiag.factorize(FORMS[form](), 2, rng=0)
+    table = fit.to_table()
+    assert list(table["mode"].unique()) == list(NAMES)
+    assert_array_equal(table[(table["mode"] == "person") & (table["label"] == "cem")]["value"], fit.factors[0][2])
+    assert bool((table["low"] <= table["value"]).all() and (table["value"] <= table["high"]).all())
     pytest.importorskip("xarray")
     found = fit.to_xarray()
     assert_array_equal(found["factor_wave"].sel(wave=WAVES[3]), fit.factors[2][3])
@@ -229,21 +230,23 @@ def test_results_are_in_the_labels_of_the_data(form):
 
 
 def test_results_without_labels_are_counted():
-    fit = codiag.factorize(entries(), 2, seed=0)
-    assert list(fit.to_frames(standard_errors=False)) == ["mode_0", "mode_1", "mode_2"]
-    assert fit.to_frames()["mode_1"].index.tolist() == [0, 1, 2, 3]
+    fit = codiag.factorize(entries(), 2, rng=0)
+    table = fit.to_table(standard_errors=False)
+    assert list(table["mode"].unique()) == ["mode_0", "mode_1", "mode_2"]
+    assert "low" not in table.columns
+    assert table[table["mode"] == "mode_1"]["label"].tolist() == [0, 1, 2, 3] * 2
     pytest.importorskip("xarray")
     assert fit.to_xarray()["factor_mode_2"].shape == (6, 2)
 
 
 def test_files_and_copies_keep_labels(tmp_path):
     labels = Labels(("who", "when", "what"), (PEOPLE, DAYS, None))
-    fit = codiag.factorize(Labelled(entries(), labels), 2, seed=0)
+    fit = codiag.factorize(Labelled(entries(), labels), 2, rng=0)
     fit.save(tmp_path / "fit.npz")
     for again in (codiag.Factorization.load(tmp_path / "fit.npz"), pickle.loads(pickle.dumps(fit))):
-        assert again.labels.names == ("who", "when", "what")
-        assert again.labels.values[2] is None
-        for own, expected in zip(again.labels.values[:2], VALUES, strict=False):
+        assert again.problem.labels.names == ("who", "when", "what")
+        assert again.problem.labels.values[2] is None
+        for own, expected in zip(again.problem.labels.values[:2], VALUES, strict=False):
             assert_array_equal(own, expected)
             assert own.dtype == expected.dtype
 
@@ -251,8 +254,8 @@ def test_files_and_copies_keep_labels(tmp_path):
 def test_diagnoses_name_rows_by_their_labels():
     tensor = entries()
     tensor[2] = np.nan
-    fit = codiag.factorize(Labelled(tensor, Labels(NAMES, VALUES)), 1, seed=0)
-    assert "Nothing was observed of person, row cem" in str(fit.diagnose())
+    fit = codiag.factorize(Labelled(tensor, Labels(NAMES, VALUES)), 1, rng=0)
+    assert "Nothing was observed at index cem of person" in str(fit.diagnose())
 
 
 def test_labels_of_other_kinds_are_written_out():
@@ -264,9 +267,9 @@ def test_labels_of_other_kinds_are_written_out():
 def test_estimators_and_transform_know_them():
     new = data_array()
     model = CP(2, random_state=0).fit(new)
-    assert model.factorization_.labels.names == NAMES
+    assert model.decomposition_.problem.labels.names == NAMES
     assert_array_equal(model.transform(new[:2]), model.transform(entries()[:2]))
-    fit = codiag.factorize(new, 2, seed=0)
+    fit = codiag.factorize(new, 2, rng=0)
     assert_array_equal(fit.transform(new[1:3]), fit.transform(entries()[1:3]))
     with pytest.raises(ValueError, match="those of 'wave' differ"):
         fit.transform(new[:, :, ::-1])
@@ -280,7 +283,7 @@ def test_a_model_returns_the_labels_of_samples_as_a_fit_does():
     for given in (new[1:3], new.transpose("wave", "person", "day")):
         found = model.transform(given)
         assert found.dims == ("person", "component")
-        assert found.identical(model.factorization_.transform(given))
+        assert found.identical(model.decomposition_.transform(given))
     assert isinstance(model.transform(entries()), np.ndarray)
     assert isinstance(CP(2, random_state=0).fit(entries()).transform(new), type(new))
     pytest.importorskip("pandas")
@@ -302,7 +305,7 @@ def backwards(form):
 def test_data_of_one_form_is_placed_by_its_names_in_a_fit_of_another(form):
     given = backwards(form)
     for source in {"xarray", form}:
-        fit, model = codiag.factorize(FORMS[source](), 2, seed=0), CP(2, random_state=0).fit(FORMS[source]())
+        fit, model = codiag.factorize(FORMS[source](), 2, rng=0), CP(2, random_state=0).fit(FORMS[source]())
         assert_array_equal(fit.transform(given), fit.transform(entries()))
         assert_array_equal(model.transform(given), model.transform(entries()))
         assert model.score(given) == model.score(entries())
@@ -311,7 +314,7 @@ def test_data_of_one_form_is_placed_by_its_names_in_a_fit_of_another(form):
 @EVERY
 def test_other_labels_are_refused_wherever_a_fit_meets_data(form):
     pytest.importorskip("matplotlib")
-    fit, model = codiag.factorize(FORMS[form](), 2, seed=0), CP(2, random_state=0).fit(FORMS[form]())
+    fit, model = codiag.factorize(FORMS[form](), 2, rng=0), CP(2, random_state=0).fit(FORMS[form]())
     new = data_array()[:, :, ::-1]
     if form != "xarray":
         later = changed(wave=pandas_table()["wave"] + 1)
@@ -325,7 +328,7 @@ def test_other_labels_are_refused_wherever_a_fit_meets_data(form):
 @pytest.mark.parametrize("form", ["series", "pandas", *OTHERS])
 def test_what_a_new_table_does_not_list_is_missing(form):
     pytest.importorskip(LIBRARY.get(form, form))
-    fit = codiag.factorize(data_array(), 2, seed=0)
+    fit = codiag.factorize(data_array(), 2, rng=0)
     table = pandas_table().query("person == 'cem' and wave < 345 and day > '2024-01-01'")
     kept = {"series": table.set_index(list(NAMES))["intensity"], "pandas": table}.get(form)
     kept = OTHERS[form](table) if form in OTHERS else kept
@@ -349,8 +352,8 @@ def test_samples_keep_their_labels_in_data_frames():
 
 def test_a_frame_of_one_column_is_labelled_by_its_index():
     frame = series().to_frame("intensity")
-    fit = codiag.factorize(frame, 2, seed=0)
-    assert fit.labels.names == NAMES
+    fit = codiag.factorize(frame, 2, rng=0)
+    assert fit.problem.labels.names == NAMES
     assert_array_equal(fit.transform(frame), fit.transform(entries()))
 
 
@@ -390,7 +393,7 @@ def test_labels_stay_as_different_as_they_are():
 def test_a_fit_takes_its_own_data_whatever_its_labels():
     labels = (np.array([1.0, np.nan, 3, 4, 5]), np.append(DAYS[:3], np.datetime64("NaT", "D")), None)
     data = Labelled(entries(), Labels(NAMES, labels))
-    fit = codiag.factorize(data, 2, seed=0)
+    fit = codiag.factorize(data, 2, rng=0)
     for mode in range(3):
         assert fit.transform(data, mode=mode).shape == (fit.shape[mode], 2)
 
@@ -402,10 +405,10 @@ def test_names_of_modes_must_be_different_and_not_taken():
         Labels(("a", "b"), (None,))
     pytest.importorskip("xarray")
     for name in ("component", "weights"):
-        fit = codiag.factorize(Labelled(entries(), Labels((name, "b", "c"), (None, None, None))), 1, seed=0)
+        fit = codiag.factorize(Labelled(entries(), Labels((name, "b", "c"), (None, None, None))), 1, rng=0)
         with pytest.raises(ValueError, match=f"Rename '{name}' before the fit"):
             fit.to_xarray()
-        assert name in fit.to_frames()
+        assert name in set(fit.to_table()["mode"])
 
 
 def changed(**columns):
@@ -448,28 +451,29 @@ def test_what_is_refused(table, options, error, said):
 
 def test_labels_must_fit():
     with pytest.raises(ValueError, match="^labels must"):
-        codiag.factorize(Labelled(entries(), Labels(("a", "b", "c"), (PEOPLE[:3], None, None))), 2, seed=0)
+        codiag.factorize(Labelled(entries(), Labels(("a", "b", "c"), (PEOPLE[:3], None, None))), 2, rng=0)
 
 
 def test_units_and_standard_errors_travel_with_the_labels(tmp_path):
     array = FORMS["xarray"]()
     array.coords["wave"].attrs["units"] = "nm"
-    fit = codiag.factorize(array, 2, seed=0)
+    fit = codiag.factorize(array, 2, rng=0)
     fit.save(tmp_path / "fit.npz")
     for each in (fit, codiag.Factorization.load(tmp_path / "fit.npz")):
-        assert each.labels.title(2) == "wave (nm)"
+        assert each.problem.labels.title(2) == "wave (nm)"
         dataset = each.to_xarray()
         assert dataset.coords["wave"].attrs == {"units": "nm"}
         assert_array_equal(dataset["weights_standard_error"], each.weight_standard_errors)
         assert_array_equal(dataset["factor_wave_standard_error"], each.entry_standard_errors[2])
-        assert_array_equal(each.to_frames()["wave_standard_error"], each.entry_standard_errors[2])
-    assert len(fit.to_frames(standard_errors=False)) == 3
+        table = each.to_table()
+        errors = table[table["mode"] == "wave"]["standard_error"]
+        assert_array_equal(errors, each.entry_standard_errors[2].T.ravel())
     assert "weights_standard_error" not in fit.to_xarray(standard_errors=False)
 
 
 def test_coefficients_of_labelled_samples_are_labelled():
     array = FORMS["xarray"]()
-    fit = codiag.factorize(array, 2, seed=0)
+    fit = codiag.factorize(array, 2, rng=0)
     new = array.isel(day=[0, 1]).transpose("wave", "day", "person")
     found = fit.transform(new, mode=1)
     assert found.dims == ("day", "component")
@@ -478,7 +482,7 @@ def test_coefficients_of_labelled_samples_are_labelled():
 
 
 def test_tables_are_not_saved_as_fits(tmp_path):
-    fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+    fit = codiag.factorize(np.ones((3, 4, 5)), 1, rng=0)
     with pytest.raises(ValueError, match="^path must"):
         fit.save(tmp_path / "fit.csv")
     np.savez(tmp_path / "other.npz", a=1)

@@ -17,7 +17,7 @@ from codiag.least_squares import (
     largest_noise_term,
     minimize,
     noise_excess,
-    powers_of,
+    symmetric_basis,
 )
 from codiag.synthetic import unit_factor
 from codiag.tensors import DenseTensor, FactoredTensor, as_tensor, symmetrize
@@ -47,7 +47,7 @@ def test_noise_passes_for_noise_and_a_component_does_not(holes):
         rng = np.random.default_rng(seed)
         noise = rng.standard_normal((9, 8, 7))
         observed = rng.random(noise.shape) > 0.3 if holes else None
-        problem = codiag.Problem(noise, 1, observed=observed)
+        problem = codiag.Problem(noise, 1, weights=observed)
         residual = as_tensor(np.where(observed, noise, 0.0) if holes else noise)
         n_passed += is_noise(problem, residual)
         unit = [vector / np.linalg.norm(vector) for vector in (rng.standard_normal(size) for size in noise.shape)]
@@ -60,7 +60,7 @@ def test_noise_passes_for_noise_and_a_component_does_not(holes):
 
 def symmetric_noise(size, order, rng):
     """White noise of variance one, averaged over permutations of the modes."""
-    powers = powers_of(size, order)
+    powers = symmetric_basis(size, order)
     return (rng.standard_normal(powers.scales.size) / powers.scales)[powers.elements]
 
 
@@ -77,7 +77,7 @@ def test_symmetric_noise_scatters_as_its_number_of_independent_columns_says(size
 
 @pytest.mark.parametrize(("size", "order", "rank"), [(10, 3, 10), (8, 4, 14), (5, 6, 8)])
 def test_what_a_right_fit_of_many_components_leaves_passes_for_noise(size, order, rank):
-    """Directions with few components keep more noise than others, as `evened` expects, and are no component."""
+    """Directions with few components keep more noise than others, as expected, and are no component."""
     rng, n_passed, n_uneven = np.random.default_rng(1), 0, 0
     for _ in range(40):
         truth = FactoredTensor(np.full(rank, 1e4), [unit_factor(size, rank, rng)] * order, symmetric=True)
@@ -121,7 +121,7 @@ def test_what_is_left_beside_some_components_passes_for_noise(holes):
     noise, observed = rng.standard_normal((22, 23, 24)), rng.random((22, 23, 24)) > (0.3 if holes else -1)
     factors = [np.linalg.qr(rng.standard_normal((size, 2)))[0] for size in noise.shape]
     tensor = np.where(observed, noise + 60 * np.einsum("ir,jr,kr->ijk", *factors), 0.0)
-    problem = codiag.Problem(tensor, 1, observed=observed if holes else None)
+    problem = codiag.Problem(tensor, 1, weights=observed if holes else None)
     excesses = [noise_excess(problem, as_tensor(tensor), n_left_out) for n_left_out in range(3)]
     assert [excess > 1 for excess in excesses] == [True, True, False]
 
@@ -138,8 +138,8 @@ def test_a_minimum_is_within_a_fraction_of_a_standard_error():
     move = np.zeros((size, 1))
     move[:3, 0] = 0.2 / 300 * orthogonal / np.linalg.norm(orthogonal)
     nearby = fit.components.changed(lambda factor, mode: factor + move * np.linalg.norm(factor) * (mode == 0))
-    assert not minimize(problem, nearby, Limits(max_sweeps=0)).converged
-    assert minimize(problem, fit.components, Limits(max_sweeps=0)).converged
+    assert not minimize(problem, nearby, Limits(max_iter=0)).converged
+    assert minimize(problem, fit.components, Limits(max_iter=0)).converged
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -79,7 +79,7 @@ def test_orthogonal_factors_are_recovered_exactly(shape, missing):
     rng = np.random.default_rng(3)
     tensor, truth = planted(shape, 4, rng)
     observed = np.where(rng.random(shape) < missing, np.nan, tensor)
-    fit = codiag.factorize(observed, 4, constraints="orthogonal", seed=0)
+    fit = codiag.factorize(observed, 4, constraints="orthogonal", rng=0)
     assert codiag.factor_error(fit, truth) < 1e-8
     assert max(overlap(factor) for factor in fit.factors) < 1e-12
     assert fit.converged
@@ -99,7 +99,7 @@ def test_noisy_fits_end_where_least_squares_from_the_truth_does(constraints, mis
     tensor = truth.to_dense() + 0.02 * rng.standard_normal((7, 8, 6))
     tensor[rng.random(tensor.shape) < missing] = np.nan
     problem = codiag.Problem(tensor, 3, constraints=constraints)
-    fit = codiag.factorize(problem, seed=0)
+    fit = codiag.factorize(problem, rng=0)
     best = oracle(problem, truth)
     assert fit.relative_error <= LeastSquares(problem).relative_error(best) * (1 + 1e-6)
     assert codiag.factor_error(fit, truth) < 1.01 * codiag.factor_error(best, truth)
@@ -114,8 +114,8 @@ def test_symmetric_tensors_have_one_orthogonal_factor_and_weights_of_either_sign
     factor, weights = orthonormal_factor(6, 5, rng), np.array([2, -1.8, 1.5, -1.2, 1])
     tensor = FactoredTensor(weights, [factor] * order).to_dense()
     tensor = symmetrize(tensor + 0.02 * rng.standard_normal(tensor.shape))
-    fit = codiag.factorize(tensor, 5, constraints="orthogonal", symmetric=True, seed=0)
-    assert fit.symmetric
+    fit = codiag.factorize(tensor, 5, constraints="orthogonal", symmetric=True, rng=0)
+    assert fit._symmetric
     assert overlap(fit.factors[0]) < 1e-12
     best = orthogonal_oracle(tensor, [factor] * order, symmetric=True)
     assert codiag.factor_error(fit, best) < 1e-6
@@ -125,15 +125,15 @@ def test_symmetric_tensors_have_one_orthogonal_factor_and_weights_of_either_sign
 def test_the_default_reaches_the_orthogonal_oracle_of_the_paper(model):
     planted = paper_tensor(12, 12, orthogonal=True, noise=0.01, model=model, seed=0)
     tensor = symmetrize(planted.tensor)
-    fit = codiag.factorize(tensor, 12, constraints="orthogonal", symmetric=True, seed=0)
+    fit = codiag.factorize(tensor, 12, constraints="orthogonal", symmetric=True, rng=0)
     best = orthogonal_oracle(tensor, planted.factors, symmetric=True)
     assert codiag.factor_error(fit, planted) < 1.05 * codiag.factor_error(best, planted)
 
 
 def test_least_squares_is_closer_than_the_diagonalization_it_starts_from():
     tensor, _ = planted((9, 9, 9), 9, np.random.default_rng(6), noise=0.05)
-    fit = codiag.factorize(tensor, 9, constraints="orthogonal", seed=0)
-    start = codiag.factorize(tensor, 9, method=OJD(whiten=False), seed=0)
+    fit = codiag.factorize(tensor, 9, constraints="orthogonal", rng=0)
+    start = codiag.factorize(tensor, 9, method=OJD(whiten=False), rng=0)
     nearest = FactoredTensor(np.ones(9), [polar(factor) for factor in start.factors], symmetric=False)
     weights = np.einsum("ijk,ir,jr,kr->r", tensor, *nearest.factors)
     assert np.sum(fit.weights**2) > np.sum(weights**2)
@@ -159,18 +159,18 @@ def test_weights_of_entries_count():
     tensor, truth = planted((6, 7, 8), 3, rng)
     spread = rng.choice([0.005, 0.2], tensor.shape)
     noisy = tensor + spread * rng.standard_normal(tensor.shape)
-    known = codiag.factorize(noisy, 3, constraints="orthogonal", observed=spread**-2, seed=0)
-    equal = codiag.factorize(noisy, 3, constraints="orthogonal", seed=0)
+    known = codiag.factorize(noisy, 3, constraints="orthogonal", weights=spread**-2, rng=0)
+    equal = codiag.factorize(noisy, 3, constraints="orthogonal", rng=0)
     assert codiag.factor_error(known, truth) < 0.5 * codiag.factor_error(equal, truth)
 
 
 def test_alternating_least_squares_honors_it():
     tensor, truth = planted((6, 7, 8), 3, np.random.default_rng(9), noise=0.01)
     fit = codiag.factorize(
-        tensor, 3, constraints="orthogonal", method=ALS(init=(truth.weights, truth.factors), tol=1e-12), seed=0
+        tensor, 3, constraints="orthogonal", method=ALS(init=(truth.weights, truth.factors), tol=1e-12), rng=0
     )
     assert max(overlap(factor) for factor in fit.factors) < 1e-12
-    best = codiag.factorize(tensor, 3, constraints="orthogonal", seed=0)
+    best = codiag.factorize(tensor, 3, constraints="orthogonal", rng=0)
     assert fit.relative_error == pytest.approx(best.relative_error, rel=1e-6)
 
 
@@ -181,6 +181,6 @@ def test_more_columns_than_rows_cannot_be_orthogonal():
 
 def test_a_tensor_of_fewer_components_is_fitted_all_the_same():
     tensor, truth = planted((6, 6, 6), 2, np.random.default_rng(10))
-    fit = codiag.factorize(tensor, 4, constraints="orthogonal", seed=0)
+    fit = codiag.factorize(tensor, 4, constraints="orthogonal", rng=0)
     assert fit.relative_error < 1e-6
     assert codiag.factor_error([factor[:, :2] for factor in fit.factors], truth) < 1e-6

@@ -17,17 +17,17 @@ def banded(size):
 
 def test_identities_change_nothing():
     tensor = spectra("white")[2]
-    plain, same = (codiag.factorize(tensor, 2, loss=loss, seed=0) for loss in (None, Gaussian([None] * 3)))
+    plain, same = (codiag.factorize(tensor, 2, loss=loss, rng=0) for loss in (None, Gaussian([None] * 3)))
     np.testing.assert_allclose(same.weights, plain.weights, rtol=1e-7)
     np.testing.assert_allclose(same.standard_errors, plain.standard_errors, rtol=1e-4)
     for loss in ("gaussian", Gaussian()):
-        np.testing.assert_array_equal(codiag.factorize(tensor, 2, loss=loss, seed=0).weights, plain.weights)
+        np.testing.assert_array_equal(codiag.factorize(tensor, 2, loss=loss, rng=0).weights, plain.weights)
 
 
 def test_a_given_covariance_is_that_of_the_whitened_tensor():
     """No move lowers the distance that the inverse covariance defines."""
     tensor, covariance = spectra("white", level=0.2)[2], banded(22)
-    fit = codiag.factorize(tensor, 2, loss=Gaussian([None, covariance, None]), seed=0)
+    fit = codiag.factorize(tensor, 2, loss=Gaussian([None, covariance, None]), rng=0)
     residual = tensor - fit.to_tensor()
     weighed = np.einsum("jl,ilk->ijk", np.linalg.inv(covariance), residual)
     gradient = np.einsum("ijk,jr,kr->ir", weighed, *fit.factors[1:])
@@ -38,7 +38,7 @@ def errors(kind, loss, seeds):
     found = []
     for seed in seeds:
         factors, weights, tensor = spectra(kind, shape=(20, 30, 25), rank=3, seed=seed)
-        found.append(codiag.factor_error(codiag.factorize(tensor, 3, loss=loss, seed=0), (weights, factors)))
+        found.append(codiag.factor_error(codiag.factorize(tensor, 3, loss=loss, rng=0), (weights, factors)))
     return np.array(found)
 
 
@@ -54,7 +54,7 @@ def test_known_variances_help():
     factors, weights, clean = spectra("white", level=1e-12)
     tensor = clean + 0.03 * clean.std() * deviations[:, None, None] * rng.standard_normal(clean.shape)
     plain, fit = (
-        codiag.factorize(tensor, 2, loss=loss, seed=0) for loss in (None, Gaussian([deviations**2, None, None]))
+        codiag.factorize(tensor, 2, loss=loss, rng=0) for loss in (None, Gaussian([deviations**2, None, None]))
     )
     ours, theirs = (codiag.factor_error(one, (weights, factors)) for one in (fit, plain))
     assert ours < 0.7 * theirs
@@ -73,10 +73,10 @@ def test_known_variances_help():
 )
 def test_wrong_covariances_are_refused(covariance, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        codiag.factorize(spectra("white")[2], 2, loss=Gaussian(covariance), seed=0)
+        codiag.factorize(spectra("white")[2], 2, loss=Gaussian(covariance), rng=0)
 
 
 def test_what_does_not_go_is_said():
     tensor = spectra("white")[2]
     with pytest.raises(ValueError, match="^loss must"):
-        codiag.factorize(tensor, 2, loss=Gaussian("modes"), constraints="nonnegative", seed=0)
+        codiag.factorize(tensor, 2, loss=Gaussian("modes"), constraints="nonnegative", rng=0)

@@ -14,10 +14,10 @@ from codiag.methods import ALS, NLS, NOJD
 from codiag.tensors import FactoredTensor
 
 METHODS = {
-    "als": ALS(tol=1e-11, max_sweeps=2000),
-    "als from svd": ALS(init="svd", tol=1e-11, max_sweeps=2000),
+    "als": ALS(tol=1e-11, max_iter=2000),
+    "als from svd": ALS(init="svd", tol=1e-11, max_iter=2000),
     "nls": NLS(n_starts=3),
-    "nls from als": NLS(init=ALS(max_sweeps=20)),
+    "nls from als": NLS(init=ALS(max_iter=20)),
     "nls from a method without constraints": NLS(init=NOJD()),
 }
 EVERY = pytest.mark.parametrize("name", METHODS)
@@ -42,8 +42,8 @@ def distance(fit, tensor):
 @pytest.mark.parametrize("share", [0.0, 0.4])
 def test_they_end_at_the_optimum_of_the_default(name, share):
     tensor = np.where(hidden(share), np.nan, nonnegative_tensor())
-    best = codiag.factorize(tensor, 3, constraints="nonnegative", seed=0)
-    fit = codiag.factorize(tensor, 3, method=METHODS[name], constraints="nonnegative", seed=0)
+    best = codiag.factorize(tensor, 3, constraints="nonnegative", rng=0)
+    fit = codiag.factorize(tensor, 3, method=METHODS[name], constraints="nonnegative", rng=0)
     assert all((factor >= 0).all() for factor in fit.factors)
     assert fit.converged
     assert distance(fit, tensor) == pytest.approx(distance(best, tensor), rel=1e-6)
@@ -54,7 +54,7 @@ def test_they_end_at_the_optimum_of_the_default(name, share):
 def test_hidden_entries_are_never_read(name):
     tensor, mask = nonnegative_tensor(), ~hidden(0.3)
     fits = [
-        codiag.factorize(np.where(mask, tensor, poison), 3, method=METHODS[name], observed=mask, seed=0)
+        codiag.factorize(np.where(mask, tensor, poison), 3, method=METHODS[name], mask=mask, rng=0)
         for poison in (0.0, 1e300)
     ]
     assert_array_equal(fits[0].to_tensor(), fits[1].to_tensor())
@@ -65,8 +65,8 @@ def test_the_best_of_random_starts_is_kept():
     values = []
     for n_starts in (1, 6):
         seen = []
-        method = NLS(n_starts=n_starts, monitor=lambda _, error, seen=seen: seen.append(error))
-        fit = codiag.factorize(tensor, 3, method=method, constraints="nonnegative", seed=5)
+        method = NLS(n_starts=n_starts, callback=lambda _, error, seen=seen: seen.append(error))
+        fit = codiag.factorize(tensor, 3, method=method, constraints="nonnegative", rng=5)
         values.append(fit.relative_error)
         assert min(seen) == pytest.approx(fit.relative_error, rel=1e-4)  # but for the last step
     assert values[1] <= values[0] * (1 + 1e-9)
@@ -80,7 +80,7 @@ def test_a_monitor_sees_relative_errors_and_can_stop():
         seen.append((components, error))
         return len(seen) == 2
 
-    codiag.factorize(tensor, 3, method=NLS(n_starts=4, monitor=stop), constraints=Ridge(0.5), seed=0)
+    codiag.factorize(tensor, 3, method=NLS(n_starts=4, callback=stop), constraints=Ridge(0.5), rng=0)
     assert len(seen) == 2
     for components, error in seen:
         assert error == pytest.approx(np.linalg.norm(tensor - components.to_dense()) / np.linalg.norm(tensor))
@@ -101,8 +101,8 @@ def test_rows_of_non_negative_least_squares_are_those_of_scipy(per_row):
 
 def test_the_ridge_of_a_fit_is_a_stationary_point():
     tensor, strength = nonnegative_tensor(), 0.7
-    for method in (None, NLS(n_starts=3), NLS(init=ALS(max_sweeps=20)), NLS(init=NOJD())):
-        fit = codiag.factorize(tensor, 3, method=method, constraints=Ridge(strength), seed=0)
+    for method in (None, NLS(n_starts=3), NLS(init=ALS(max_iter=20)), NLS(init=NOJD())):
+        fit = codiag.factorize(tensor, 3, method=method, constraints=Ridge(strength), rng=0)
         share = fit.weights ** (1 / 3)
         first, second, third = (factor * share for factor in fit.factors)
         columns = np.einsum("jr,kr->jkr", second, third).reshape(-1, 3)

@@ -47,7 +47,7 @@ def said(kind):
 
 
 def fitted(tensor, constraints=None, observed=None):
-    return codiag.factorize(tensor, RANK, constraints=constraints, observed=observed, seed=0)
+    return codiag.factorize(tensor, RANK, constraints=constraints, weights=observed, rng=0)
 
 
 def assert_same(fit, expected, rtol=1e-6):
@@ -159,7 +159,10 @@ def test_permuted_rows_have_permuted_factors(kind):
 def test_a_mask_of_ones_is_none(ones, constraints):
     fit, other = (fitted(noisy(), constraints, observed) for observed in (None, ones))
     assert_array_equal(other.to_tensor(), fit.to_tensor())
-    assert (other.n_observed, other.noise) == (fit.n_observed, fit.noise)
+    assert (other.problem.n_observed, other.noise_model.standard_deviation) == (
+        fit.problem.n_observed,
+        fit.noise_model.standard_deviation,
+    )
 
 
 @pytest.mark.parametrize("share", [0.6, 0.09])  # the latter are listed
@@ -169,11 +172,11 @@ def test_entries_that_are_masked_are_never_read(poison, share):
     factors = [np.random.default_rng(mode).standard_normal((12, 2)) for mode in range(3)]
     entries = np.where(observed, FactoredTensor(np.ones(2), factors).to_dense(), 0)
     poisoned = np.where(observed, entries, poison)
-    fit = codiag.factorize(entries, 2, observed=observed, seed=0)
+    fit = codiag.factorize(entries, 2, weights=observed, rng=0)
     masked = np.ma.MaskedArray(poisoned, ~observed)
-    for other in (codiag.factorize(poisoned, 2, observed=observed, seed=0), codiag.factorize(masked, 2, seed=0)):
+    for other in (codiag.factorize(poisoned, 2, weights=observed, rng=0), codiag.factorize(masked, 2, rng=0)):
         assert_array_equal(other.to_tensor(), fit.to_tensor())
-        assert (other.relative_error, other.n_observed) == (fit.relative_error, observed.sum())
+        assert (other.relative_error, other.problem.n_observed) == (fit.relative_error, observed.sum())
 
 
 def test_infinite_entries_that_are_observed_are_refused():

@@ -36,7 +36,7 @@ def test_the_gram_matrix_finds_the_null_space_of_the_system(size, rank, symmetri
     tensor = FactoredTensor(rng.uniform(1, 2, rank), factors).to_dense() + 1e-5 * rng.standard_normal((size,) * 3)
     tensor = symmetrize(tensor) if symmetric else tensor
     one, two = (
-        factorize(tensor, rank, method=method, symmetric=symmetric, seed=0)
+        factorize(tensor, rank, method=method, symmetric=symmetric, rng=0)
         for method in (GramLathauwer(scaled=True), Lathauwer())
     )
     assert factor_error(one, factors) < 1e-2
@@ -83,7 +83,7 @@ def test_the_orthogonal_oracle_is_orthonormal_and_no_rotation_comes_closer(symme
 
 
 def test_counted_sweeps_diagonalize_and_count():
-    stack = matrix_stack(orthonormal_factor(6, 6, 0), 4, noise=1e-3, seed=1).matrices
+    stack = matrix_stack(orthonormal_factor(6, 6, 0), 4, noise=1e-3, rng=1).matrices
     turned, inverse, counter = stack.copy(), np.eye(6), Counter()
     for _ in range(12):
         angle = jacobi_sweep(turned, inverse, counter)
@@ -101,7 +101,7 @@ def test_counted_sweeps_diagonalize_and_count():
 
 def test_counted_shears_and_powers_do_what_they_are_called():
     factor = mild_factor(5, 5, 0)
-    stack = matrix_stack(factor, 6, seed=1).matrices
+    stack = matrix_stack(factor, 6, rng=1).matrices
     inverse = np.eye(5)
     for _ in range(60):
         moved = qrj1d_sweep(stack, inverse, Counter())
@@ -124,12 +124,12 @@ def test_two_steps_find_all_four_factors_in_one_order(all_slices):
 
 @pytest.mark.parametrize("start", [0, 1, 2])
 def test_other_starts_end_where_the_minimum_is(start):
-    stack = matrix_stack(orthonormal_factor(5, 5, 0), 6, noise=1e-3, seed=1).matrices
+    stack = matrix_stack(orthonormal_factor(5, 5, 0), 6, noise=1e-3, rng=1).matrices
     plain = Jacobi(tol=1e-10)(stack)
     turned = Turned(inner=Jacobi(tol=1e-10), start=start)(stack)
     assert factor_error(turned.factor, plain.factor) < 1e-6
     left, right = unit_factor(5, 5, 2), unit_factor(5, 5, 3)
-    pairs = matrix_stack(left, 8, right_factor=right, seed=1).matrices
+    pairs = matrix_stack(left, 8, right_factor=right, rng=1).matrices
     found = TurnedTwoSided(inner=TwoSided(), start=start)(pairs)
     assert factor_error([found.factor, found.right_factor], [left, right]) < 1e-5
 

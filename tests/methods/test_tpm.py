@@ -17,22 +17,22 @@ from experiments.simulated import orthogonal_model
 class TestPowerMethod:
     def test_made_for(self):
         problem = orthogonal_model(12, 12, noise=0.0, seed=0)
-        fit = codiag.factorize(problem.tensor, 12, method=TPM(), symmetric=True, seed=0)
+        fit = codiag.factorize(problem.tensor, 12, method=TPM(), symmetric=True, rng=0)
         assert_same_factors(fit, problem, 1e-6)
-        assert sum(stage.flops for stage in fit.stages) > 0
+        assert sum(stage.flops for stage in fit.history) > 0
 
     @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
     def test_free_factors_without_whitening(self):
         factor = unit_factor(10, 10, 3)
         tensor = FactoredTensor(np.linspace(1, 2, 10), [factor] * 3).to_dense()
-        fit = codiag.factorize(tensor, 10, method=TPM(), symmetric=True, seed=0)
+        fit = codiag.factorize(tensor, 10, method=TPM(), symmetric=True, rng=0)
         assert codiag.factor_error(fit, [factor] * 3) > 0.1
 
     def test_whitening_helps_the_power_method(self):
         factor, weights = unit_factor(10, 6, 3), np.linspace(1, 2, 6)
         tensor = FactoredTensor(weights, [factor] * 3).to_dense()
         problem = codiag.Problem(tensor, 6, symmetric=True, second_moment=(factor * weights) @ factor.T)
-        assert_same_factors(codiag.factorize(problem, method=TPM(), seed=0), [factor] * 3, 1e-6)
+        assert_same_factors(codiag.factorize(problem, method=TPM(), rng=0), [factor] * 3, 1e-6)
 
     def test_what_is_refused(self):
         with pytest.raises(ValueError, match="^rank must"):
@@ -44,9 +44,9 @@ class TestPowerMethod:
         factors = [unit_factor(10, 1, rng) + 0.3 * unit_factor(10, 3, rng) for _ in range(3)]
         tensor = FactoredTensor(np.ones(3), factors).to_dense()
         sweeps = [
-            codiag.factorize(tensor, 3, method=ALS(line_search=search, tol=1e-7, max_sweeps=5000), seed=0)
-            .stages[-1]
-            .sweeps
+            codiag.factorize(tensor, 3, method=ALS(line_search=search, tol=1e-7, max_iter=5000), rng=0)
+            .history[-1]
+            .n_iter
             for search in (False, True)
         ]
         assert sweeps[1] < 0.7 * sweeps[0]
@@ -57,5 +57,5 @@ class TestPowerMethod:
         assert Jacobi(max_rows=3).sweep_flops(7, 10) == 2 * 10 * 7 * (30 - 3)
         assert QRJ1D().sweep_flops(7, 10) == 4 * 1000 * 7
         problem = orthogonal_model(10, 10, noise=0.0, seed=0)
-        stage = codiag.factorize(problem.tensor, 10, method=TPM(n_restarts=3), symmetric=True, seed=0).stages[0]
-        assert stage.flops == 2 * 3 * 1000 * stage.sweeps
+        stage = codiag.factorize(problem.tensor, 10, method=TPM(n_restarts=3), symmetric=True, rng=0).history[0]
+        assert stage.flops == 2 * 3 * 1000 * stage.n_iter

@@ -97,8 +97,8 @@ def test_tags_of_scikit_learn():
 def test_it_is_the_factorization_of_the_samples():
     data, _ = samples()
     model = CP(3, random_state=0).fit(data)
-    fit = codiag.factorize(data, 3, symmetric=False, seed=0)
-    assert_array_equal(model.factorization_.weights, fit.weights)
+    fit = codiag.factorize(data, 3, symmetric=False, rng=0)
+    assert_array_equal(model.decomposition_.weights, fit.weights)
     for ours, expected in zip(model.factors_, fit.factors[1:], strict=True):
         assert_array_equal(ours, expected)
     assert_allclose(model.transform(data), fit.factors[0] * fit.weights, atol=1e-7)
@@ -157,7 +157,7 @@ def test_output_can_be_a_data_frame():
 def test_the_number_of_components_may_be_chosen():
     data, _ = samples()
     model = CP(None, random_state=0).fit(data)
-    assert model.n_components_ == codiag.choose_rank(data, seed=0).rank == 3
+    assert model.n_components_ == codiag.choose_rank(data, rng=0).rank == 3
     assert_allclose(model.transform(data), CP(3, random_state=0).fit(data).transform(data), atol=1e-6)
 
 
@@ -211,6 +211,6 @@ def test_invalid_new_samples_are_refused():
 def test_failures_are_one_warning():
     rng = np.random.default_rng(0)
     with pytest.warns(codiag.ConvergenceWarning) as told:
-        CP(3, method=codiag.methods.ALS(max_sweeps=1), random_state=0).fit(rng.random((5, 6, 7)))
+        CP(3, method=codiag.methods.ALS(max_iter=1), random_state=0).fit(rng.random((5, 6, 7)))
     assert len(told) == 1
     assert told[0].filename == __file__

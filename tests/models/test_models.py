@@ -20,7 +20,7 @@ from codiag.methods import ALS, NOJD
 from codiag.models import (
     HiddenMarkov,
     LatentDirichlet,
-    MixedMembershipCommunities,
+    MixedMembershipSBM,
     MultiviewMixture,
     SingleTopic,
     SphericalGaussianMixture,
@@ -110,7 +110,7 @@ def test_diagnostics_are_reordered_with_components(name):
 
 BLOCKS = np.kron(np.eye(2), np.triu(np.ones((8, 8)), 1))
 ANY_DATA = {case.kind: case.draw(300, 0)[0] for case in MODELS.values()}
-ANY_DATA[MixedMembershipCommunities] = BLOCKS + BLOCKS.T
+ANY_DATA[MixedMembershipSBM] = BLOCKS + BLOCKS.T
 
 
 @pytest.mark.parametrize("kind", ANY_DATA, ids=lambda kind: kind.__name__)
@@ -157,14 +157,14 @@ class TestConvergence:
         data = {case.kind: case for case in MODELS.values()}[kind].draw(5000, 0)[0]
         for step in steps:
             with pytest.warns(codiag.ConvergenceWarning, match="ALS did not") as caught:
-                getattr(kind(3, method=ALS(max_sweeps=1), random_state=0), step)(data)
+                getattr(kind(3, method=ALS(max_iter=1), random_state=0), step)(data)
             assert [warning.filename for warning in caught] == [__file__]
 
     def test_the_default_leaves_it_to_the_diagnostics(self, monkeypatch):
         """Where its few sweeps do not converge, they end well below the noise of the moments."""
-        monkeypatch.setattr(SphericalGaussianMixture, "default_method", ALS(max_sweeps=3))
+        monkeypatch.setattr(SphericalGaussianMixture, "default_method", ALS(max_iter=3))
         (samples, *_), silent = gaussians(10_000, 1), SphericalGaussianMixture(3, random_state=0)
-        assert not any(isinstance(complaint, codiag.ConvergenceWarning) for complaint in silent.learn(samples))
+        assert not any(isinstance(message, codiag.ConvergenceWarning) for message in silent._fit(samples))
         assert not silent.diagnostics_["converged"]
 
 
@@ -172,7 +172,7 @@ class Slices(MomentModel):
     """Components of a symmetric tensor that is the data itself."""
 
     def moments(self, data):
-        return Moments(problem=codiag.Problem(data, self.n_components, symmetric=True), complaints=("take care",))
+        return Moments(problem=codiag.Problem(data, self.n_components, symmetric=True), warning_messages=("take care",))
 
     def parameters(self, fit, moments):
         return Components(weights=fit.weights[::-1], diagnostics=Diagnostics.of(fit).reordered(np.arange(2)[::-1]))
@@ -189,7 +189,7 @@ class TestBase:
     @pytest.mark.filterwarnings("ignore:take care")
     def test_components_and_diagnostics_are_in_one_order(self):
         data = self.data()
-        fit = codiag.factorize(codiag.Problem(data, 2, symmetric=True), seed=0)
+        fit = codiag.factorize(codiag.Problem(data, 2, symmetric=True), rng=0)
         model = Slices(2, random_state=0).fit(data)
         assert_allclose(model.weights_, fit.weights)
         assert_allclose(model.diagnostics_.core_errors, fit.standard_errors)
@@ -221,7 +221,7 @@ class TestBase:
             def __init__(self, n_components=2):
                 self.n_components = n_components
 
-            def learn(self, data):
+            def _fit(self, data):
                 self.check_parameters()
                 return ()
 

@@ -212,11 +212,11 @@ class TestFisherInformation:
     def test_components_of_samples(self):
         """Over 40 draws of the noise, factors of CP are as far from those without noise as first-order theory says."""
         data = np.einsum("ir,jr,kr->ijk", *(np.random.default_rng(d).random((d, 2)) for d in (9, 5, 4)))
-        truth = CP(2, random_state=0).fit(data).factorization_
+        truth = CP(2, random_state=0).fit(data).decomposition_
         rng, squares = np.random.default_rng(0), []
         for _ in range(40):
             model = CP(2, random_state=0).fit(data + 0.001 * rng.standard_normal(data.shape))
-            matched = codiag.match_components(model.factorization_, truth)
+            matched = codiag.match_components(model.decomposition_, truth)
             triples = zip(matched.factors[1:], truth.factors[1:], model.factors_standard_errors_, strict=True)
             squares.append([np.mean(((a - b) / e[:, matched.permutation]) ** 2) for a, b, e in triples])
         assert_allclose(np.sqrt(np.mean(squares, axis=0)), 1, atol=0.2)

@@ -40,7 +40,7 @@ def data(noise=0.1, seed=0):
 
 @pytest.fixture(scope="module")
 def fit():
-    return codiag.factorize(Labelled(data(), Labels(("town", "day", "dose"), (TOWNS, DAYS, None))), 3, seed=0)
+    return codiag.factorize(Labelled(data(), Labels(("town", "day", "dose"), (TOWNS, DAYS, None))), 3, rng=0)
 
 
 def drawn(figure):
@@ -88,7 +88,7 @@ def test_a_figure_shows_itself_in_notebooks(fit):
 
 
 def test_only_the_largest_of_many_are_drawn():
-    many = codiag.factorize(noisy_tensor((9, 10, 11), 8, noise=0.01, seed=0).tensor, 8, seed=0)
+    many = codiag.factorize(noisy_tensor((9, 10, 11), 8, noise=0.01, rng=0).tensor, 8, rng=0)
     figure = many.plot(n_components=2)
     assert len(figure.axes) == 6
     assert figure.get_suptitle() == "the largest 2 of 8 components, with their weights"
@@ -110,15 +110,15 @@ def test_two_modes_may_be_an_image(fit):
 
 def test_labels_a_factor_apart_are_on_a_logarithmic_axis():
     values = [np.array([0.01, 0.03, 0.1, 0.3, 1]), np.arange(1.0, 41), None]
-    fit = codiag.factorize(Labelled(data().transpose(2, 1, 0), Labels(("dose", "day", "n"), tuple(values))), 1, seed=0)
+    fit = codiag.factorize(Labelled(data().transpose(2, 1, 0), Labels(("dose", "day", "n"), tuple(values))), 1, rng=0)
     figure = fit.plot()
     assert [axes.get_xscale() for axes in figure.axes] == ["log", "linear", "linear"]
     assert_nothing_overlaps(figure)
 
 
 def test_symmetric_fits_have_one_column():
-    planted = noisy_tensor((6, 6, 6), 2, symmetric=True, noise=0.01, seed=0)
-    symmetric = codiag.factorize(planted.tensor, 2, symmetric=True, seed=0)
+    planted = noisy_tensor((6, 6, 6), 2, symmetric=True, noise=0.01, rng=0)
+    symmetric = codiag.factorize(planted.tensor, 2, symmetric=True, rng=0)
     for figure, n_axes in ((symmetric.plot(), 2), (plotting.leverage(symmetric), 1)):
         assert len(figure.axes) == n_axes
         assert_nothing_overlaps(figure)
@@ -128,7 +128,7 @@ def test_symmetric_fits_have_one_column():
 def test_errors_that_are_not_known_have_no_bands():
     tensor = data()[:, :12]
     tensor[:2] = np.nan
-    lost = codiag.factorize(tensor, 1, seed=0)
+    lost = codiag.factorize(tensor, 1, rng=0)
     assert np.isnan(lost.entry_standard_errors[0][:2]).all()
     figure = drawn(lost.plot())
     assert np.isfinite(figure.axes[0].get_ylim()).all()
@@ -159,7 +159,7 @@ def test_a_sample_with_large_leverage_is_named():
     tensor = np.random.default_rng(0).random((20, 5, 6)) * 0.01
     tensor[3] += 1
     names = [f"sample {i}" for i in range(20)]
-    alone = codiag.factorize(Labelled(tensor, Labels(("s", "t", "u"), (names, None, np.linspace(0, 1, 6)))), 1, seed=0)
+    alone = codiag.factorize(Labelled(tensor, Labels(("s", "t", "u"), (names, None, np.linspace(0, 1, 6)))), 1, rng=0)
     figure = plotting.leverage(alone)
     assert [text.get_text() for text in figure.axes[0].texts] == ["sample 3"]
     assert_nothing_overlaps(figure)
@@ -183,7 +183,7 @@ def test_residuals_are_those_of_the_observed_entries(fit):
 
 
 def test_an_exact_fit_has_residuals_to_draw():
-    exact = codiag.factorize(np.ones((3, 4, 5)), 1, symmetric=False, seed=0)
+    exact = codiag.factorize(np.ones((3, 4, 5)), 1, symmetric=False, rng=0)
     drawn(plotting.residuals(exact, np.ones((3, 4, 5))))
     drawn(plotting.residuals(exact, exact.to_tensor()))
 
@@ -203,10 +203,11 @@ def test_what_is_drawn_is_bounded_however_long_a_mode_is(words):
     factors[0][n // 2 + 1] *= 5
     tensor = np.einsum("ir,jr,kr->ijk", *factors) + 0.01 * rng.standard_normal((n, 3, 2))
     labels = Labels(("n", "b", "c"), ([f"l{place}" for place in range(n)] if words else None, None, None))
-    small = codiag.factorize(tensor[:9], 1, symmetric=False, seed=0)
+    small = codiag.factorize(tensor[:9], 1, symmetric=False, rng=0)
     norms = [np.linalg.norm(factor) for factor in factors]
     unit = tuple(factor / norm for factor, norm in zip(factors, norms, strict=True))
-    long = replace(small, weights=np.array([np.prod(norms)]), factors=unit, labels=labels, n_observed=None)
+    problem = codiag.Problem.of_result(small.weights, unit).stating(n_observed=tensor.size, labels=labels)
+    long = replace(small, weights=np.array([np.prod(norms)]), factors=unit, problem=problem)
     for figure in (long.plot(), plotting.leverage(long), plotting.residuals(long, tensor)):
         n_drawn, n_points = artists(figure)
         assert n_drawn < 30
@@ -227,7 +228,7 @@ def test_an_image_of_long_modes_is_that_of_means():
 
 def test_a_figure_has_room_for_so_many_components(monkeypatch):
     monkeypatch.setattr("codiag.plotting._components.MOST_ROWS", 2)
-    fit = codiag.factorize(noisy_tensor((4, 5, 6), 3, seed=0).tensor, 3, seed=0)
+    fit = codiag.factorize(noisy_tensor((4, 5, 6), 3, rng=0).tensor, 3, rng=0)
     figure = plotting.components(fit, n_components=60, bands=False)
     assert len(figure.axes) == 3 * 2
     assert figure.get_suptitle().startswith("the largest 2 of 3 components")
@@ -252,13 +253,13 @@ def test_dates_any_time_apart_have_ticks_and_warn_of_nothing(span):
 @pytest.mark.parametrize("own", [[1, 2, 3, 4, np.inf], [1, np.nan, 3, 4, 9], [-np.inf, 1, 2, 3, np.inf]])
 def test_labels_that_are_no_numbers_warn_of_nothing(own):
     tensor = Labelled(data()[:5], Labels(("a", "b", "c"), (np.array(own, float), None, None)))
-    fit = codiag.factorize(tensor, 1, seed=0)
+    fit = codiag.factorize(tensor, 1, rng=0)
     for figure in (fit.plot(), plotting.leverage(fit), plotting.residuals(fit, tensor)):
         drawn(figure)
 
 
 def test_legends_of_a_choice_lie_off_the_data():
-    choice = codiag.choose_rank(noisy_tensor((8, 9, 7), 2, noise=0.05, seed=0).tensor, range(1, 5), seed=0)
+    choice = codiag.choose_rank(noisy_tensor((8, 9, 7), 2, noise=0.05, rng=0).tensor, range(1, 5), rng=0)
     figure = drawn(choice.plot())
     renderer = figure.canvas.get_renderer()
     legends = [axes for axes in figure.axes if axes.get_legend() is not None]
@@ -274,7 +275,7 @@ def test_legends_of_a_choice_lie_off_the_data():
 def test_crowds_of_unequal_workers(tmp_path):
     from codiag.models import DawidSkene
 
-    tasks, workers, given = crowd_votes(200, worker_confusions(9, 2, seed=0), seed=1).votes
+    tasks, workers, given = crowd_votes(200, worker_confusions(9, 2, rng=0), rng=1).votes
     kept = np.random.default_rng(0).random(tasks.size) < np.where(workers < 4, 0.02 * (1 + workers), 1)
     names = np.array([f"worker {i}" for i in range(9)])
     table = {"task": tasks[kept], "worker": names[workers[kept]], "label": given[kept]}
@@ -283,36 +284,36 @@ def test_crowds_of_unequal_workers(tmp_path):
     assert_nothing_overlaps(figure)
     matrices = [axes.images[0].get_array() for axes in figure.axes if axes.images and axes.get_title()]
     order = np.argsort(-model.worker_table()["votes"], kind="stable")
-    assert_allclose(matrices, np.swapaxes(model.confusion_, 1, 2)[order])
+    assert_allclose(matrices, np.swapaxes(model.confusion_matrices_, 1, 2)[order])
     with plotting.paper((12, 3)) as own:
         assert plotting.confusions(model, n_workers=4, axes=own.subplots(1, 5)) is own
 
 
-def jury(n_judges, n_families):
-    """Return a fitted crowd in which judges of families, each of two, give the same votes."""
+def jury(n_judges, n_clusters):
+    """Return a fitted crowd in which judges of clusters, each of two, give the same votes."""
     from codiag.models import Jury
 
-    crowd = crowd_votes(120, worker_confusions(n_judges, 2, seed=0), seed=1)
+    crowd = crowd_votes(120, worker_confusions(n_judges, 2, rng=0), rng=1)
     matrix = crowd.votes[2].reshape(120, n_judges)
-    matrix[:, n_judges - n_families :] = matrix[:, :n_families]
+    matrix[:, n_judges - n_clusters :] = matrix[:, :n_clusters]
     task, worker = np.indices(matrix.shape).reshape(2, -1)
     names = np.array([f"judge with a long name {place:02d}" for place in range(n_judges)])
     return Jury(random_state=0).fit((task, names[worker], matrix.ravel()))
 
 
-@pytest.mark.parametrize(("n_judges", "n_families"), [(5, 0), (8, 2), (30, 3), (45, 1)])
-def test_dependence_is_drawn_by_family(n_judges, n_families):
-    model = jury(n_judges, n_families)
+@pytest.mark.parametrize(("n_judges", "n_clusters"), [(5, 0), (8, 2), (30, 3), (45, 1)])
+def test_dependence_is_drawn_by_cluster(n_judges, n_clusters):
+    model = jury(n_judges, n_clusters)
     figure = plotting.dependence(model)
     assert_nothing_overlaps(figure)
     axes = figure.axes[0]
-    families = model.worker_table()["family"]
-    order = [*np.flatnonzero(families), *np.flatnonzero(families == 0)]
-    order = sorted(order, key=lambda place: families[place] or n_judges)
+    clusters = model.worker_table()["cluster"]
+    order = [*np.flatnonzero(clusters), *np.flatnonzero(clusters == 0)]
+    order = sorted(order, key=lambda place: clusters[place] or n_judges)
     assert_allclose(axes.images[0].get_array().filled(np.nan), model.dependence_[np.ix_(order, order)])
     frames = [patch for patch in axes.patches if not patch.get_fill()]
-    assert [frame.get_width() for frame in frames] == [len(names) for names in model.families_]
-    for frame, names in zip(frames, model.families_, strict=True):
+    assert [frame.get_width() for frame in frames] == [len(names) for names in model.clusters_]
+    for frame, names in zip(frames, model.clusters_, strict=True):
         start = round(frame.get_x() + 0.5)
         assert set(model.workers_[order[start : start + len(names)]]) == set(names)
     assert len(axes.get_yticklabels()) == (n_judges if n_judges <= 40 else 0)
@@ -326,7 +327,7 @@ def test_dependence_that_is_not_known_is_gray():
     task, worker = np.indices((120, 5)).reshape(2, -1)
     labels = np.random.default_rng(0).integers(0, 2, task.size)
     apart = (worker > 1) | (task % 2 == worker)  # the first two have no task in common
-    model = Jury(random_state=0, families=None).fit((task[apart], worker[apart], labels[apart]))
+    model = Jury(random_state=0, clusters=None).fit((task[apart], worker[apart], labels[apart]))
     image = plotting.dependence(model).axes[0].images[0]
     colors = image.cmap(image.norm(image.get_array()))
     assert_allclose(colors[0, 1, :3], np.array([0x8D, 0x99, 0xA6]) / 255)
@@ -337,10 +338,10 @@ def test_dependence_that_is_not_known_is_gray():
 
 @pytest.mark.parametrize(("n_nodes", "k"), [(60, 1), (60, 3), (3000, 50)])
 def test_communities_are_drawn_with_their_own_sizes_memberships_and_rates(n_nodes, k):
-    from codiag.models import MixedMembershipCommunities
+    from codiag.models import MixedMembershipSBM
 
     rng = np.random.default_rng(k)
-    model = MixedMembershipCommunities(k)
+    model = MixedMembershipSBM(k)
     model.memberships_, model.connectivity_ = rng.dirichlet(np.full(k, 0.1), n_nodes), np.eye(k) / 3
     model.labels_ = np.where(np.arange(n_nodes) < 2, -1, np.argmax(model.memberships_, axis=1))
     model.nodes_, model.n_components_, model.weighted_ = np.arange(n_nodes), k, False
@@ -391,7 +392,7 @@ def test_classes_beside_confusion_matrices_do_not_overlap(n_workers, classes):
 
     labels = np.random.default_rng(0).choice(classes, (12, n_workers))
     model = DawidSkene(init="majority", smoothing=1.0, max_iter=1, tol=0)
-    model.learn(np.concatenate([np.array(classes)[:, None].repeat(n_workers, axis=1), labels]))
+    model._fit(np.concatenate([np.array(classes)[:, None].repeat(n_workers, axis=1), labels]))
     figure = plotting.confusions(model)
     assert_nothing_overlaps(figure)
     named = {text.get_text() for axes in figure.axes for text in axes.get_xticklabels()}
@@ -426,14 +427,14 @@ def test_tables_for_notebooks(fit):
     assert "town: largest at" in table
     assert "7 town x 40 day x 5 dose" in table
     names = ["<script>", *TOWNS[1:]]
-    evil = codiag.factorize(Labelled(data(), Labels(("<b>", "day", "dose"), (names, DAYS, None))), 1, seed=0)
+    evil = codiag.factorize(Labelled(data(), Labels(("<b>", "day", "dose"), (names, DAYS, None))), 1, rng=0)
     assert "<script>" not in evil._repr_html_()
     assert "<b>" not in evil._repr_html_()
-    wide = codiag.factorize(noisy_tensor((9, 9, 9), 4, symmetric=True, seed=0).tensor, 4, symmetric=True, seed=0)
+    wide = codiag.factorize(noisy_tensor((9, 9, 9), 4, symmetric=True, rng=0).tensor, 4, symmetric=True, rng=0)
     assert "standard error" not in wide._repr_html_()  # until they are asked for: showing a fit computes nothing
     assert wide.standard_errors.shape == (3, 4)
     assert "all modes: standard error" in wide._repr_html_()
-    joint = codiag.joint_diagonalize(np.eye(3)[None] * np.arange(1, 5.0)[:, None, None], seed=0)
+    joint = codiag.joint_diagonalize(np.eye(3)[None] * np.arange(1, 5.0)[:, None, None], rng=0)
     assert joint._repr_html_().count("<td>no</td>") == 3
 
 
@@ -466,7 +467,7 @@ def test_components_of_neurons_are_bars_and_rows_say_what_they_are():
     rng = np.random.default_rng(1)
     waves = np.stack([np.sin(np.linspace(0, 3 * (c + 1), 50)) for c in range(2)], axis=1)
     tensor = np.einsum("ir,jr,kr->ijk", rng.exponential(size=(30, 2)), waves, rng.exponential(size=(20, 2)))
-    fit = codiag.factorize(tensor + 1e-3 * rng.standard_normal(tensor.shape), 2, seed=0)
+    fit = codiag.factorize(tensor + 1e-3 * rng.standard_normal(tensor.shape), 2, rng=0)
     figure = fit.plot()
     neurons, times, _ = figure.axes[:3]
     assert len(neurons.patches) == 30
@@ -494,7 +495,7 @@ def test_bars_that_are_not_known_are_crosses_and_not_zeros(fit):
 def test_of_complex_factors_magnitudes_are_drawn_and_named(spatial):
     rng = np.random.default_rng(0)
     factors = [rng.standard_normal((size, 2)) + 1j * rng.standard_normal((size, 2)) for size in (6, 5, 4)]
-    fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", *factors), 2, seed=0)
+    fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", *factors), 2, rng=0)
     figure = plotting.components(fit, spatial=spatial)
     assert figure.get_suptitle() == "2 components, with their weights: magnitudes of complex entries"
     figure.savefig(BytesIO(), format="svg")

@@ -9,7 +9,7 @@ import pytest
 
 import codiag
 from codiag.constraints import Fixed, NonNegative, Ridge
-from codiag.least_squares import Layout, LeastSquares, Limits, damped_step, minimize, noise_excess
+from codiag.least_squares import LeastSquares, Limits, Parametrization, damped_step, minimize, noise_excess
 from codiag.methods import ALS
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor
 
@@ -29,7 +29,7 @@ def planted(shape, shared, rank, rng, draw=np.random.Generator.standard_normal):
     return FactoredTensor(rng.uniform(1, 2, rank), factors, symmetric=False)
 
 
-def swapped(tensor, shared):
+def exchange_steps(tensor, shared):
     """Yield a tensor with modes that share a factor permuted."""
     for turn in permutations(shared):
         axes = dict(zip(shared, turn, strict=True))
@@ -42,7 +42,7 @@ def test_components_are_recovered_exactly_with_one_factor(shape, shared, missing
     rng = np.random.default_rng(0)
     truth = planted(shape, shared, 4, rng)
     tensor = np.where(rng.random(shape) < missing, np.nan, truth.to_dense())
-    fit = codiag.factorize(tensor, 4, symmetric=shared, seed=0)
+    fit = codiag.factorize(tensor, 4, symmetric=shared, rng=0)
     assert codiag.factor_error(fit, truth) < 1e-8
     assert all(np.array_equal(fit.factors[mode], fit.factors[shared[0]]) for mode in shared)
     assert (fit.weights > 0).all()
@@ -57,7 +57,7 @@ def test_noisy_fits_end_where_least_squares_from_the_truth_does(shape, shared, m
     tensor = truth.to_dense() + 0.05 * rng.standard_normal(shape)
     tensor[rng.random(shape) < missing] = np.nan
     problem = codiag.Problem(tensor, 4, symmetric=shared)
-    fit, best = codiag.factorize(problem, seed=0), minimize(problem, truth, Limits()).components
+    fit, best = codiag.factorize(problem, rng=0), minimize(problem, truth, Limits()).components
     assert fit.relative_error == pytest.approx(LeastSquares(problem).relative_error(best), rel=1e-6)
     assert codiag.factor_error(fit, truth) < 1.01 * codiag.factor_error(best, truth)
 
@@ -68,7 +68,7 @@ def test_sharing_takes_away_noise():
     for _ in range(5):
         truth = planted((8, 8, 4), (0, 1), 4, rng)
         tensor = truth.to_dense() + 0.1 * rng.standard_normal((8, 8, 4))
-        fits = [codiag.factorize(tensor, 4, symmetric=symmetric, seed=0) for symmetric in ((0, 1), False)]
+        fits = [codiag.factorize(tensor, 4, symmetric=symmetric, rng=0) for symmetric in ((0, 1), False)]
         errors.append([codiag.factor_error(fit, truth) for fit in fits])
     shared, apart = np.median(errors, axis=0)
     assert shared < 0.95 * apart
@@ -81,10 +81,10 @@ def test_derivatives_are_those_of_the_objective(shape, shared, observed):
     start = planted(shape, shared, 3, rng)
     weights = rng.random(shape) if observed else None
     tensor = start.to_dense() + 0.1 * rng.standard_normal(shape)
-    objective = LeastSquares(codiag.Problem(tensor, 3, observed=weights, symmetric=shared))
-    layout = objective.layout
-    point = layout.pack(start)
-    np.testing.assert_allclose(layout.components(point).to_dense(), start.to_dense(), atol=1e-10)
+    objective = LeastSquares(codiag.Problem(tensor, 3, weights=weights, symmetric=shared))
+    parametrization = objective.parametrization
+    point = parametrization.vectorize(start)
+    np.testing.assert_allclose(parametrization.components(point).to_dense(), start.to_dense(), atol=1e-10)
     slope = objective.value_and_gradient(point)[1]
     for _ in range(3):
         move = rng.standard_normal(point.shape)
@@ -102,7 +102,7 @@ def test_the_second_derivative_is_that_of_the_objective():
     start = planted((5, 5, 4), (0, 1), 3, rng)
     tensor = start.to_dense() + 0.3 * rng.standard_normal((5, 5, 4))
     objective = LeastSquares(codiag.Problem(tensor, 3, symmetric=(0, 1)))
-    point = objective.layout.pack(start)
+    point = objective.parametrization.vectorize(start)
     exact, move = (
         objective.second_derivative(point, objective.value_and_gradient(point)[1]),
         rng.standard_normal(point.shape),
@@ -114,20 +114,20 @@ def test_the_second_derivative_is_that_of_the_objective():
 @pytest.mark.parametrize(("shape", "shared"), SHAPES)
 def test_folding_is_the_transpose_of_expanding(shape, shared):
     rng = np.random.default_rng(5)
-    layout = Layout(shape, None, shared)
-    point = rng.standard_normal((sum(shape[group[0]] for group in layout.groups), 2))
+    parametrization = Parametrization(shape, None, shared)
+    point = rng.standard_normal((sum(shape[group[0]] for group in parametrization.groups), 2))
     parts = [rng.standard_normal((size, 2)) for size in shape]
-    inner = sum(np.sum(one * two) for one, two in zip(layout.expanded(point), parts, strict=True))
-    assert np.sum(layout.folded(parts) * point) == pytest.approx(inner)
+    inner = sum(np.sum(one * two) for one, two in zip(parametrization.expand(point), parts, strict=True))
+    assert np.sum(parametrization.accumulate(parts) * point) == pytest.approx(inner)
 
 
 @pytest.mark.parametrize(("shape", "shared"), SHAPES)
 def test_swapping_the_shared_modes_changes_nothing(shape, shared):
     rng = np.random.default_rng(6)
     tensor = planted(shape, shared, 3, rng).to_dense() + 0.05 * rng.standard_normal(shape)
-    first = codiag.factorize(tensor, 3, symmetric=shared, seed=0)
-    for other in swapped(tensor, shared):
-        fit = codiag.factorize(other, 3, symmetric=shared, seed=0)
+    first = codiag.factorize(tensor, 3, symmetric=shared, rng=0)
+    for other in exchange_steps(tensor, shared):
+        fit = codiag.factorize(other, 3, symmetric=shared, rng=0)
         assert fit.relative_error == pytest.approx(first.relative_error, rel=1e-9)
         assert codiag.factor_error(fit, first) < 1e-5
 
@@ -138,7 +138,7 @@ def test_an_entry_that_is_missing_is_taken_from_its_mirror():
     upper = np.triu(np.ones((5, 5)))[:, :, None] * np.ones(4) > 0
     half = codiag.Problem(np.where(upper, tensor, np.nan), 3, symmetric=(0, 1))
     np.testing.assert_allclose(half.tensor.to_dense(), tensor, atol=1e-12)
-    poisoned = codiag.factorize(np.where(upper, tensor, 1e300), 3, observed=upper, symmetric=(0, 1), seed=0)
+    poisoned = codiag.factorize(np.where(upper, tensor, 1e300), 3, mask=upper, symmetric=(0, 1), rng=0)
     assert poisoned.relative_error < 1e-9
 
 
@@ -146,12 +146,12 @@ def test_a_mask_of_ones_is_none_and_listed_entries_are_enough():
     rng = np.random.default_rng(8)
     truth = planted((6, 6, 5), (0, 1), 3, rng)
     tensor = truth.to_dense() + 0.02 * rng.standard_normal((6, 6, 5))
-    fit = codiag.factorize(tensor, 3, symmetric=(0, 1), seed=0)
-    masked = codiag.factorize(tensor, 3, symmetric=(0, 1), observed=np.ones((6, 6, 5)), seed=0)
+    fit = codiag.factorize(tensor, 3, symmetric=(0, 1), rng=0)
+    masked = codiag.factorize(tensor, 3, symmetric=(0, 1), mask=np.ones((6, 6, 5)), rng=0)
     assert codiag.factor_error(masked, fit) < 1e-6
     coords = np.stack(np.nonzero(np.ones(tensor.shape)))
     listed = SparseTensor(coords, tensor[tuple(coords)], tensor.shape, absent="missing")
-    found = codiag.factorize(listed, 3, symmetric=(0, 1), seed=0)
+    found = codiag.factorize(listed, 3, symmetric=(0, 1), rng=0)
     assert codiag.factor_error(found, fit) < 1e-6
 
 
@@ -159,7 +159,7 @@ def test_all_modes_are_plain_symmetry():
     factor = np.random.default_rng(9).standard_normal((5, 3))
     tensor = FactoredTensor(np.ones(3), [factor] * 3).to_dense()
     assert codiag.Problem(tensor, 3, symmetric=(0, 1, 2)).symmetric is True
-    assert codiag.factorize(tensor, 3, symmetric=(2, 1, 0), seed=0).symmetric
+    assert codiag.factorize(tensor, 3, symmetric=(2, 1, 0), rng=0)._symmetric
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_constraint_of_one_shared_mode_holds_for_all(constraints):
     tensor = truth.to_dense() + 1e-3 * rng.standard_normal((7, 7, 5))
     problem = codiag.Problem(tensor, 3, constraints=constraints, symmetric=(0, 1))
     assert type(problem.constraints[0]) is type(problem.constraints[1])
-    fit = codiag.factorize(problem, seed=0)
+    fit = codiag.factorize(problem, rng=0)
     assert np.array_equal(fit.factors[0], fit.factors[1])
     assert isinstance(constraints, Ridge) or fit.factors[1].min() >= 0
     assert codiag.factor_error(fit, truth) < 0.05
@@ -180,7 +180,7 @@ def test_a_constraint_of_one_shared_mode_holds_for_all(constraints):
 def test_a_fixed_factor_is_that_of_both_modes():
     truth = planted((6, 6, 5), (0, 1), 3, np.random.default_rng(11))
     fixed = truth.factors[0]
-    fit = codiag.factorize(truth.to_dense(), 3, constraints=(None, Fixed(fixed), None), symmetric=(0, 1), seed=0)
+    fit = codiag.factorize(truth.to_dense(), 3, constraints=(None, Fixed(fixed), None), symmetric=(0, 1), rng=0)
     assert fit.relative_error < 1e-10
     for factor in fit.factors[:2]:
         assert codiag.factor_error(factor, fixed) < 1e-12
@@ -189,7 +189,7 @@ def test_a_fixed_factor_is_that_of_both_modes():
 def test_alternating_least_squares_brings_modes_together():
     rng = np.random.default_rng(12)
     truth = planted((6, 6, 5), (0, 1), 3, rng)
-    fit = codiag.factorize(truth.to_dense(), 3, symmetric=(0, 1), method=ALS(init="svd", tol=1e-14), seed=0)
+    fit = codiag.factorize(truth.to_dense(), 3, symmetric=(0, 1), method=ALS(init="svd", tol=1e-14), rng=0)
     assert np.array_equal(fit.factors[0], fit.factors[1])
     assert codiag.factor_error(fit, truth) < 1e-4
 
@@ -200,8 +200,8 @@ def test_constraints_leave_a_symmetric_tensor_its_one_factor(missing):
     factor = rng.random((6, 3))
     truth = FactoredTensor(np.ones(3), [factor] * 3)
     tensor = np.where(rng.random((6, 6, 6)) < missing, np.nan, truth.to_dense())
-    fit = codiag.factorize(tensor, 3, constraints="nonnegative", symmetric=True, seed=0)
-    assert fit.symmetric
+    fit = codiag.factorize(tensor, 3, constraints="nonnegative", symmetric=True, rng=0)
+    assert fit._symmetric
     assert fit.factors[0].min() >= 0
     assert codiag.factor_error(fit, truth) < 1e-6
 

@@ -32,10 +32,10 @@ VOID = {"meta", "img", "br"}
 @pytest.fixture(scope="module")
 def results():
     """Return a result of every kind, with labels that are HTML."""
-    problem = noisy_tensor((6, 20, 5), 2, noise=0.02, seed=0)
+    problem = noisy_tensor((6, 20, 5), 2, noise=0.02, rng=0)
     labels = Labels((HOSTILE, "time", "dose"), ([f"{HOSTILE}{place}" for place in range(6)], None, None))
     tensor = Labelled(problem.tensor, labels)
-    tasks, workers, votes = crowd_votes(60, worker_confusions(9, 3, seed=0), density=0.5, seed=1).votes
+    tasks, workers, votes = crowd_votes(60, worker_confusions(9, 3, rng=0), density=0.5, rng=1).votes
     named = {
         "task": [f"{HOSTILE}{task}" for task in tasks],
         "worker": [f"{HOSTILE}{worker}" for worker in workers],
@@ -45,7 +45,7 @@ def results():
     topics = rng.dirichlet(np.full(30, 0.2), 3)
     counts = np.array([rng.multinomial(40, share @ topics) for share in rng.dirichlet(np.full(3, 0.3), 400)])
     return {
-        "fit": (codiag.choose_rank(tensor, range(1, 4), seed=0), tensor),
+        "fit": (codiag.choose_rank(tensor, range(1, 4), rng=0), tensor),
         "jury": Jury(random_state=0).fit(named),
         "topics": (LatentDirichlet(3, random_state=0).fit(counts), counts, [f"{HOSTILE}{word}" for word in range(30)]),
     }
@@ -185,7 +185,7 @@ def test_what_stands_out_is_named():
     tensor = np.random.default_rng(0).random((12, 9, 8))
     tensor[3] *= 30
     tensor[5, 2, 2] = np.nan
-    fit = codiag.factorize(Labelled(tensor, Labels(("day", "b", "c"), (np.arange(100, 112), None, None))), 2, seed=0)
+    fit = codiag.factorize(Labelled(tensor, Labels(("day", "b", "c"), (np.arange(100, 112), None, None))), 2, rng=0)
     left = tensor - fit.to_tensor()
     assert any(line.startswith("Check day 103:") for line in index_advice(fit, left))
     left[:, 4] *= 100
@@ -194,8 +194,8 @@ def test_what_stands_out_is_named():
 
 def test_the_deviance_is_named_under_a_loss():
     counts = np.random.default_rng(0).poisson(3 * np.ones((6, 5, 4)) * np.arange(6)[:, None, None])
-    fit = codiag.factorize(counts, 1, loss="poisson", seed=0)
-    assert f"{100 * fit.explained_deviance:.4g} % of the deviance explained" in words_of(
+    fit = codiag.factorize(counts, 1, loss="poisson", rng=0)
+    assert f"{100 * fit.deviance.explained:.4g} % of the deviance explained" in words_of(
         factorization_report(fit, counts)
     )
 
@@ -219,7 +219,7 @@ def test_tensors_too_large_to_be_drawn_say_so(monkeypatch, results):
 @pytest.fixture(scope="module")
 def jury():
     """Return a jury in which ann and zoe always give the same answer, and its votes."""
-    crowd = crowd_votes(300, worker_confusions(6, 2, seed=0), seed=1)
+    crowd = crowd_votes(300, worker_confusions(6, 2, rng=0), rng=1)
     matrix = np.array(["bad", "good"])[crowd.votes[2].reshape(300, 6)]
     matrix = np.concatenate([matrix, matrix[:, :1]], axis=1)
     names = np.array(["ann", "bob", "carl", "dora", "eve", "fred", "zoe"])
@@ -227,25 +227,25 @@ def jury():
     return Jury(random_state=0).fit({"task": task, "worker": names[worker], "label": matrix.ravel()})
 
 
-def test_a_jury_is_told_by_its_judges_and_families(jury):
+def test_a_jury_is_told_by_its_judges_and_clusters(jury):
     page = jury_report(jury)
     words, cells = words_of(page), Structure(page).cells
-    assert "Family 1: ann and zoe; their errors have a correlation of" in words
+    assert "Cluster 1: ann and zoe; their errors have a correlation of" in words
     assert "ann and zoe gave the same answers to all items that both judged" in words
-    low, high = jury.effective_votes_interval_
-    assert f"are worth {jury.effective_votes_:.1f} independent ones ({low:.1f} to {high:.1f})." in words
+    low, high = jury.effective_annotators_interval_
+    assert f"of {jury.n_effective_annotators_:.1f} independent ones ({low:.1f} to {high:.1f})." in words
     judges = jury.worker_table()
     best = np.argsort(-judges["accuracy"], kind="stable")
-    first = cells.index("family") + 1
+    first = cells.index("cluster") + 1
     assert cells[first : first + 6 * best.size : 6] == judges["worker"][best].tolist()
     assert cells[first + 4 : first + 6 * best.size : 6] == [f"{weight:.2f}" for weight in judges["weight"][best]]
 
 
 def test_a_jury_that_cannot_tell_who_is_right_says_so():
-    crowd = crowd_votes(300, worker_confusions(2, 2, seed=0), seed=1)
+    crowd = crowd_votes(300, worker_confusions(2, 2, rng=0), rng=1)
     matrix = crowd.votes[2].reshape(300, 2)[:, [0, 1, 0]]
     with pytest.warns(UserWarning, match="labels are those"):
-        model = Jury(families=[0, 1, 0], random_state=0).fit(matrix)
+        model = Jury(clusters=[0, 1, 0], random_state=0).fit(matrix)
     assert f"Labels are those of the majority: {model.reason_}." in words_of(jury_report(model))
 
 
@@ -298,7 +298,7 @@ def test_documents_are_told_by_their_names(results):
 
 @pytest.mark.parametrize("name", ["report.html", Path("report.html")])
 def test_a_path_in_the_place_of_data_is_explained(name):
-    fit = codiag.factorize(noisy_tensor((6, 7, 8), 2, noise=0.01, seed=0).tensor, 2, seed=0)
+    fit = codiag.factorize(noisy_tensor((6, 7, 8), 2, noise=0.01, rng=0).tensor, 2, rng=0)
     with pytest.raises(TypeError, match="^tensor must"):
         factorization_report(fit, name)
     model = LatentDirichlet(2, random_state=0)
@@ -319,8 +319,8 @@ def test_reports_of_other_results_are_refused(results):
 
 
 def test_reports_take_the_problem_that_was_solved():
-    tensor = noisy_tensor((6, 7, 8), 1, noise=0.1, seed=0).tensor
+    tensor = noisy_tensor((6, 7, 8), 1, noise=0.1, rng=0).tensor
     tensor[0, 0, 0] = np.nan
     problem = codiag.Problem(tensor, 1)
-    fit = codiag.factorize(problem, seed=0)
+    fit = codiag.factorize(problem, rng=0)
     assert factorization_report(fit, problem) == factorization_report(fit, tensor)

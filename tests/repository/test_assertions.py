@@ -10,10 +10,10 @@ from codiag.synthetic import unit_factor
 
 
 def test_same_factors_fails_on_other_factors():
-    truth = unit_factor(5, 5, seed=0)
+    truth = unit_factor(5, 5, rng=0)
     assert_same_factors(-truth[:, ::-1], truth, 1e-15)
     moved = truth.copy()
-    moved[:, 2] += 1e-3 * unit_factor(5, 1, seed=1)[:, 0]
+    moved[:, 2] += 1e-3 * unit_factor(5, 1, rng=1)[:, 0]
     with pytest.raises(AssertionError, match="a factor is"):
         assert_same_factors(moved, truth, 1e-4)
     with pytest.raises(ValueError, match="^estimate must"):

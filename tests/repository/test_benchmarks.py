@@ -22,7 +22,7 @@ from experiments.runs import read, run, seed_of  # noqa: E402
 
 
 def tiny(size, noise, seed):
-    return noisy_tensor((size,) * 3, 2, noise=noise, seed=seed)
+    return noisy_tensor((size,) * 3, 2, noise=noise, rng=seed)
 
 
 AXES = {"size": [4, 5], "noise": [0.0, 1e-3]}

@@ -1,4 +1,4 @@
-"""What importing costs, which rooms there are, and in which direction they may look."""
+"""What importing costs, which packages there are, and in which direction they may look."""
 
 from __future__ import annotations
 
@@ -39,16 +39,17 @@ LAZY = {  # imported inside functions, because the result of a fit offers what i
     ("_factorize", "selection"),
     ("result", "plotting"),
     ("result", "selection"),
-    ("result", "theory"),
+    ("result", "diagnosis"),
+    ("result", "inference"),
     ("selection", "plotting"),
 }
 MOST_FILES = 20
 PROGRAMS = {"cli"}  # run by commands: their modules have plain names
 
 
-def rooms():
-    """Return the rooms in their order, as CONTRIBUTING.md lists them."""
-    block = GUIDE.read_text().split("<!-- rooms -->")[1].split("```")[1]
+def packages():
+    """Return the packages in their order, as CONTRIBUTING.md lists them."""
+    block = GUIDE.read_text().split("<!-- packages -->")[1].split("```")[1]
     names = [name for line in block.splitlines()[1:] for name in line.split("#")[0].split()]
     assert len(names) == len(set(names))
     return names
@@ -70,7 +71,7 @@ PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"
 
 
 def room_of(module):
-    """Return the room, at the first level, that a module belongs to."""
+    """Return the package, at the first level, that a module belongs to."""
     return module.partition(".")[0]
 
 
@@ -153,7 +154,7 @@ def test_everything_public_is_there():
 
 
 def test_packages_list_what_is_public_alone():
-    for name in ("reports", "theory", "models", "drop_in", "tensors", "synthetic"):
+    for name in ("reports", "inference", "diagnosis", "models", "drop_in", "tensors", "synthetic"):
         package = getattr(codiag, name)
         listed = {each for each in dir(package) if not inspect.ismodule(getattr(package, each))}
         assert listed == set(package.__all__)
@@ -161,13 +162,16 @@ def test_packages_list_what_is_public_alone():
 
 @pytest.mark.skipif(not GUIDE.exists(), reason="the guide for contributors is not part of this distribution")
 class TestRooms:
-    """What CONTRIBUTING.md says of rooms."""
+    """What CONTRIBUTING.md says of packages."""
 
     def test_the_list_names_every_room(self):
-        assert {room_of(module) for module in MODULES} - {"", "__main__"} == set(rooms())
+        assert {room_of(module) for module in MODULES} - {"", "__main__"} == set(packages())
 
     def test_imports_point_to_rooms_before(self):
-        rank = {room: place for place, room in enumerate(rooms())} | {"": len(rooms()), "__main__": len(rooms())}
+        rank = {room: place for place, room in enumerate(packages())} | {
+            "": len(packages()),
+            "__main__": len(packages()),
+        }
         upward = [
             one
             for one in imports()
@@ -192,7 +196,7 @@ def test_private_modules_are_imported_in_their_room_only():
 
 
 def test_nobody_else_imports_private_modules():
-    """Tests, benchmarks and experiments use the faces of rooms, too."""
+    """Tests, benchmarks and experiments import only names of the packages, too."""
     top = Path(__file__).parents[2]
     crossing = set()
     for folder in ("tests", "benchmarks", "experiments", "examples", "docs"):
@@ -236,18 +240,18 @@ def test_imports_in_functions_are_lazy_and_others_are_not():
     code = """
 from codiag import least_squares
 if TYPE_CHECKING:
-    import codiag.theory
+    import codiag.diagnosis
 class Result:
     from codiag.tensors._base import Tensor
     def diagnose(self):
         if self:
-            from codiag.theory import diagnose
+            from codiag.diagnosis import diagnose
 """
     assert list(imports_in(ast.parse(code), "here")) == [
         Import("here", "least_squares", False),
-        Import("here", "theory", True),
+        Import("here", "diagnosis", True),
         Import("here", "tensors._base", False),
-        Import("here", "theory", True),
+        Import("here", "diagnosis", True),
     ]
 
 

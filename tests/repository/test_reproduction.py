@@ -284,9 +284,9 @@ def test_help_names_the_experiments(capsys):
 
 
 def test_trials_that_are_enough_come_before_all_others():
-    stages = [stage_of(trial, 20, 50) for trial in range(50)]
-    assert stages == sorted(stages)
-    assert max(stages[:20]) < 1 < 4 <= stages[20]
+    history = [stage_of(trial, 20, 50) for trial in range(50)]
+    assert history == sorted(history)
+    assert max(history[:20]) < 1 < 4 <= history[20]
     assert stage_of(500, 1000) == stage_of(10, 20)  # halfway, both
 
 

@@ -10,10 +10,18 @@ import numpy as np
 import pytest
 
 import codiag
-from codiag.least_squares import LeastSquares, Limits, minimize
+from codiag.least_squares import (
+    LEAST_SECONDS,
+    Budget,
+    LeastSquares,
+    Limits,
+    interrupts_end_searches,
+    minimize,
+    step_seconds,
+)
 from codiag.methods import Auto
-from codiag.problem import LEAST_SECONDS, Budget, Problem, interrupts_end_searches, step_seconds
-from codiag.search import End, local_minimum
+from codiag.problem import Problem
+from codiag.search import LocalMinimum, local_minimum
 from codiag.synthetic import unit_factor
 from codiag.tensors import FactoredTensor
 
@@ -29,11 +37,11 @@ def misfit(shape=(22, 23, 24), seed=0):
 
 
 def n_starts(fit):
-    return sum(stage.name.startswith("rough least squares") for stage in fit.stages)
+    return sum(stage.name.startswith("rough least squares") for stage in fit.history)
 
 
 def test_a_budget_is_a_multiple_of_what_was_done_before():
-    budget = Budget(effort=3.0)
+    budget = Budget(max_work=3.0)
     assert not budget.spend(10.0)
     budget.start()
     assert not budget.spend(19.9)
@@ -41,18 +49,18 @@ def test_a_budget_is_a_multiple_of_what_was_done_before():
     budget.start()  # only the first minimum counts
     assert budget.is_over
     assert not budget.clock().spend(1e9)
-    assert Budget(max_seconds=1e-9).clock().is_over
+    assert Budget(time_limit=1e-9).clock().is_over
 
 
 def test_a_moment_is_always_granted():
-    budget = Budget(effort=3.0)
+    budget = Budget(max_work=3.0)
     budget.start()
     assert not budget.spend(0.9 * LEAST_SECONDS)
     assert budget.spend(0.2 * LEAST_SECONDS)
 
 
-def test_patience_multiplies_the_effort_once_the_model_is_seen_to_hold():
-    budget = Budget(effort=3.0, patience=8.0)
+def test_patience_multiplies_max_work_once_the_model_is_seen_to_hold():
+    budget = Budget(max_work=3.0, patience=8.0)
     budget.spend(1.0)
     budget.start()
     assert budget.spend(2.1)
@@ -72,7 +80,7 @@ def planted(rank, seed=0):
 def nearest_end(tensor, components):
     """Return the minimum of least squares next to some components."""
     problem = Problem(tensor, components.rank, symmetric=False)
-    return End(problem, minimize(problem, components, Limits()))
+    return LocalMinimum(problem, minimize(problem, components, Limits()))
 
 
 def test_the_model_is_seen_to_hold_where_it_does():
@@ -103,37 +111,37 @@ def test_steps_cost_more_on_larger_problems():
 
 
 @pytest.mark.slow
-def test_more_effort_searches_on_and_less_says_so():
-    little, much = (codiag.factorize(misfit(), 3, method=Auto(effort=effort), seed=0) for effort in (1.0, 100.0))
+def test_more_work_searches_on_and_less_says_so():
+    little, much = (codiag.factorize(misfit(), 3, method=Auto(max_work=max_work), rng=0) for max_work in (1.0, 100.0))
     assert n_starts(little) < n_starts(much)
     assert much.relative_error <= little.relative_error * (1 + 1e-9)
-    assert any("out of budget" in stage.name and stage.in_doubt for stage in little.stages)
-    assert not any("out of budget" in stage.name for stage in much.stages)
-    assert "effort" in str(little.diagnose())
+    assert any("out of budget" in stage.name and stage.p_missed > 0 for stage in little.history)
+    assert not any("out of budget" in stage.name for stage in much.history)
+    assert "max_work" in str(little.diagnose())
 
 
 def test_the_same_seed_gives_the_same_answer_however_busy_the_machine_is(monkeypatch):
     """Work is counted, not measured."""
-    fits = [codiag.factorize(misfit(), 6, seed=0)]
+    fits = [codiag.factorize(misfit(), 6, rng=0)]
     clock = time.perf_counter
     monkeypatch.setattr(time, "perf_counter", lambda: 1e3 * clock())
-    fits.append(codiag.factorize(misfit(), 6, seed=0))
+    fits.append(codiag.factorize(misfit(), 6, rng=0))
     np.testing.assert_array_equal(fits[0].weights, fits[1].weights)
 
 
-@pytest.mark.parametrize("stated", [{}, {"constraints": "nonnegative"}, {"observed": misfit() > -1}], ids=str)
+@pytest.mark.parametrize("stated", [{}, {"constraints": "nonnegative"}, {"weights": misfit() > -1}], ids=str)
 def test_the_clock_ends_a_fit_with_the_best_so_far(stated):
     tensor = np.abs(misfit())
-    fit = codiag.factorize(tensor, 9, method=Auto(max_seconds=1e-6, effort=1e9), seed=0, **stated)
+    fit = codiag.factorize(tensor, 9, method=Auto(time_limit=1e-6, max_work=1e9), rng=0, **stated)
     assert not fit.converged
-    assert any("out of time" in stage.name for stage in fit.stages)
+    assert any("out of time" in stage.name for stage in fit.history)
     assert np.all(np.isfinite(fit.weights))
 
 
-@pytest.mark.parametrize("max_seconds", [0, -1.0, "soon"])
-def test_wrong_limits_are_refused_by_name(max_seconds):
-    with pytest.raises((ValueError, TypeError), match="max_seconds must"):
-        Auto(max_seconds=max_seconds)
+@pytest.mark.parametrize("time_limit", [0, -1.0, "soon"])
+def test_wrong_limits_are_refused_by_name(time_limit):
+    with pytest.raises((ValueError, TypeError), match="time_limit must"):
+        Auto(time_limit=time_limit)
 
 
 def test_an_interrupt_returns_the_best_so_far_if_there_is_a_monitor():
@@ -144,10 +152,10 @@ def test_an_interrupt_returns_the_best_so_far_if_there_is_a_monitor():
         if len(seen) == 5:
             raise KeyboardInterrupt
 
-    fit = codiag.factorize(misfit(), 6, method=Auto(monitor=interrupt), seed=0)
+    fit = codiag.factorize(misfit(), 6, method=Auto(callback=interrupt), rng=0)
     assert fit.relative_error == pytest.approx(min(seen[:5]), rel=1e-6)
     assert not fit.converged
-    assert any("interrupted" in stage.name for stage in fit.stages)
+    assert any("interrupted" in stage.name for stage in fit.history)
 
 
 def test_an_interrupt_before_anything_was_found_is_one(monkeypatch):
@@ -156,7 +164,7 @@ def test_an_interrupt_before_anything_was_found_is_one(monkeypatch):
 
     monkeypatch.setattr("codiag.search._loop.minimize_with_estimates", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        codiag.factorize(misfit(), 2, seed=0)
+        codiag.factorize(misfit(), 2, rng=0)
 
 
 def test_vanished_components_of_one_sign_are_revived():
@@ -166,17 +174,17 @@ def test_vanished_components_of_one_sign_are_revived():
     problem = Problem(np.einsum("ir,jr,kr->ijk", *planted), 2, constraints="nonnegative")
     factors = [np.stack([factor[:, 0], 0 * factor[:, 0]], axis=1) for factor in planted]
     start = FactoredTensor(np.ones(2), factors, symmetric=False)
-    stuck = End(problem, minimize(problem, start, Limits()))
-    assert LeastSquares(problem).relative_error(stuck.outcome.components) > 0.1
+    stuck = LocalMinimum(problem, minimize(problem, start, Limits()))
+    assert LeastSquares(problem).relative_error(stuck.result.components) > 0.1
     end, _ = local_minimum(problem, start, Limits(), 0)
-    assert LeastSquares(problem).relative_error(end.outcome.components) < 1e-6
+    assert LeastSquares(problem).relative_error(end.result.components) < 1e-6
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_one_component_of_one_sign_is_found_among_mixed_signs(seed):
     """Projected, the best free component may vanish; the largest entry is a component that does not."""
     tensor = np.random.default_rng(seed).standard_normal((2, 5, 3, 4))
-    fit = codiag.factorize(tensor, 1, constraints="nonnegative", seed=0)
+    fit = codiag.factorize(tensor, 1, constraints="nonnegative", rng=0)
     assert fit.relative_error**2 <= 1 - tensor.max() ** 2 / np.sum(tensor**2) + 1e-12
 
 
@@ -187,7 +195,7 @@ def test_one_component_of_a_small_tensor_is_the_best_one(seed):
     problem, rng = Problem(tensor, 1), np.random.default_rng(1)
     starts = [FactoredTensor(np.ones(1), [rng.standard_normal((size, 1)) for size in tensor.shape]) for _ in range(20)]
     lowest = min(minimize(problem, start, Limits()).objective for start in starts)
-    assert (codiag.factorize(tensor, 1, seed=0).relative_error * np.linalg.norm(tensor)) ** 2 / 2 < lowest * (1 + 1e-9)
+    assert (codiag.factorize(tensor, 1, rng=0).relative_error * np.linalg.norm(tensor)) ** 2 / 2 < lowest * (1 + 1e-9)
 
 
 @pytest.fixture
@@ -197,21 +205,21 @@ def terminal(monkeypatch):
 
 
 def test_a_bar_is_shown_where_it_is_wanted(terminal, capsys):
-    codiag.factorize(misfit(), 2, seed=0, progress=True)
+    codiag.factorize(misfit(), 2, rng=0, progress=True)
     assert "factorizing" in capsys.readouterr().err
-    codiag.choose_rank(misfit((6, 7, 8)), [1, 2], seed=0, progress=True)
+    codiag.choose_rank(misfit((6, 7, 8)), [1, 2], rng=0, progress=True)
     assert "choosing the rank" in capsys.readouterr().err
-    codiag.factorize_each([misfit((4, 5, 6))] * 2, 1, seed=0, progress=True)
+    codiag.factorize_each([misfit((4, 5, 6))] * 2, 1, rng=0, progress=True)
     assert "factorizing tensors" in capsys.readouterr().err
-    codiag.factorize(misfit(), 2, seed=0, progress=False)
+    codiag.factorize(misfit(), 2, rng=0, progress=False)
     assert capsys.readouterr().err == ""
 
 
 def test_a_bar_appears_by_itself_on_a_terminal_where_it_lasts(terminal, capsys, monkeypatch):
-    codiag.factorize(misfit(), 2, seed=0)
+    codiag.factorize(misfit(), 2, rng=0)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("codiag._progress._bar.SECONDS", 1e-9)
-    codiag.factorize(misfit(), 2, seed=0)
+    codiag.factorize(misfit(), 2, rng=0)
     assert "factorizing" in capsys.readouterr().err
 
 
@@ -219,9 +227,9 @@ def test_a_bar_appears_by_itself_on_a_terminal_where_it_lasts(terminal, capsys, 
 def test_lines_are_written_where_there_is_no_terminal(loss, capsys, monkeypatch):
     monkeypatch.setattr("codiag._progress._bar.SECONDS", 0.0)
     counts = np.random.default_rng(0).poisson(1.0, (3, 4, 5)).astype(float)
-    codiag.choose_rank(counts, [1, 2], loss=loss, seed=0)
+    codiag.choose_rank(counts, [1, 2], loss=loss, rng=0)
     assert capsys.readouterr().err == ""
-    codiag.choose_rank(counts, [1, 2], loss=loss, seed=0, progress=True)
+    codiag.choose_rank(counts, [1, 2], loss=loss, rng=0, progress=True)
     lines = capsys.readouterr().err.splitlines()
     assert all(line.startswith("choosing the rank ") for line in lines)
     assert any("rank 1" in line for line in lines)
@@ -231,14 +239,14 @@ def test_lines_are_written_where_there_is_no_terminal(loss, capsys, monkeypatch)
 def test_progress_leaves_loggers_as_they_are(caplog):
     """Records go where the user's configuration sends them: by default those below a warning go nowhere."""
     with caplog.at_level(logging.WARNING):
-        codiag.factorize(misfit(), 2, seed=0, progress=True)
+        codiag.factorize(misfit(), 2, rng=0, progress=True)
     assert caplog.records == []
     assert {logging.getLogger(name).level for name in ("codiag", "codiag.reads")} == {logging.NOTSET}
 
 
 def test_progress_is_yes_or_no():
     with pytest.raises(TypeError, match=r"^progress must"):
-        codiag.factorize(misfit(), 2, seed=0, progress="bar")
+        codiag.factorize(misfit(), 2, rng=0, progress="bar")
 
 
 def test_the_first_interrupt_ends_a_search_and_the_second_everything():
@@ -246,10 +254,10 @@ def test_the_first_interrupt_ends_a_search_and_the_second_everything():
     before = signal.getsignal(signal.SIGINT)
     with interrupts_end_searches():
         signal.raise_signal(signal.SIGINT)
-        fit = codiag.factorize(misfit(), 6, seed=0)
+        fit = codiag.factorize(misfit(), 6, rng=0)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-    assert any(stage.name.endswith("interrupted") and stage.in_doubt for stage in fit.stages)
+    assert any(stage.name.endswith("interrupted") and stage.p_missed > 0 for stage in fit.history)
     assert 0 < fit.relative_error < 1
-    assert not any("interrupted" in stage.name for stage in codiag.factorize(misfit(), 6, seed=0).stages)
+    assert not any("interrupted" in stage.name for stage in codiag.factorize(misfit(), 6, rng=0).history)
     assert signal.getsignal(signal.SIGINT) is before

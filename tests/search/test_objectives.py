@@ -10,10 +10,9 @@ import pytest
 
 import codiag
 from codiag.constraints import Ridge
-from codiag.least_squares import Limits, minimize, objective_of
+from codiag.least_squares import INTERRUPTED, Limits, interrupts_end_searches, minimize, objective_of
 from codiag.losses import Bernoulli, Huber, Loss, NegativeBinomial, Poisson
 from codiag.methods import ALS, NLS, Auto
-from codiag.problem import INTERRUPTED, interrupts_end_searches
 from codiag.starts import Given, Random
 from codiag.tensors import FactoredTensor
 
@@ -36,13 +35,13 @@ def drawn(name, shape=SHAPE, rank=RANK, seed=0):
     factors = [rng.gamma(2.0, size=(n, rank)) if is_positive else rng.standard_normal((n, rank)) for n in shape]
     model = np.einsum("ir,jr,kr->ijk", *factors)
     known = {"negative binomial": NegativeBinomial(0.2), "huber": Huber(0.1), "least squares": Huber(0.1)}
-    return known.get(name, loss).draw(model, rng), factors
+    return known.get(name, loss).sample(model, rng), factors
 
 
 def fitted(name, tensor=None, rank=RANK, **options):
     method = Auto(**options.pop("method", {}))
     tensor = drawn(name)[0] if tensor is None else tensor
-    return codiag.factorize(tensor, rank, loss=OBJECTIVES[name], method=method, seed=0, **options)
+    return codiag.factorize(tensor, rank, loss=OBJECTIVES[name], method=method, rng=0, **options)
 
 
 @dataclass
@@ -64,11 +63,11 @@ class Callback:
 @EVERY
 def test_a_monitor_sees_every_step_and_may_end_the_fit(name):
     seen, ended = Callback(), Callback(ends_after=3)
-    assert fitted(name, method={"monitor": seen}).converged
+    assert fitted(name, method={"callback": seen}).converged
     assert len(seen.errors) > 3
     assert seen.errors[-1] == pytest.approx(min(seen.errors), rel=1e-3)
     with pytest.warns(codiag.ConvergenceWarning):
-        fitted(name, method={"monitor": ended})
+        fitted(name, method={"callback": ended})
     assert len(ended.errors) == 3
 
 
@@ -76,8 +75,8 @@ def test_a_monitor_sees_every_step_and_may_end_the_fit(name):
 def test_an_interrupt_returns_the_best_that_the_monitor_has_seen(name):
     seen = Callback(interrupts_after=3)
     with pytest.warns(codiag.ConvergenceWarning):
-        fit = fitted(name, method={"monitor": seen})
-    assert fit.stages[-1].objective == min(seen.errors)
+        fit = fitted(name, method={"callback": seen})
+    assert fit.history[-1].objective == min(seen.errors)
 
 
 @EVERY
@@ -87,7 +86,7 @@ def test_the_first_interrupt_ends_the_search_with_the_best_so_far(name):
         INTERRUPTED.set()
         estimate = Auto().fit(codiag.Problem(tensor, 4, loss=OBJECTIVES[name]), np.random.default_rng(0))
     assert not estimate.converged
-    assert any("interrupted" in stage.name for stage in estimate.stages)
+    assert any("interrupted" in stage.name for stage in estimate.history)
 
 
 @EVERY
@@ -95,14 +94,14 @@ def test_the_time_limit_holds(name):
     """Of a problem that takes seconds, and whose steps take long."""
     problem = codiag.Problem(drawn(name, (60, 50, 40), 4)[0], 12, loss=OBJECTIVES[name])
     start = time.process_time()
-    estimate = Auto(max_seconds=0.01, effort=np.inf).fit(problem, np.random.default_rng(0))
+    estimate = Auto(time_limit=0.01, max_work=np.inf).fit(problem, np.random.default_rng(0))
     assert time.process_time() - start < 1.0  # joint diagonalization, and one step of each kind
-    assert any("out of time" in stage.name for stage in estimate.stages)
+    assert any("out of time" in stage.name for stage in estimate.history)
 
 
 @EVERY
-def test_an_infinite_effort_is_one(name):
-    assert fitted(name, method={"effort": np.inf}).converged
+def test_max_work_may_be_infinite(name):
+    assert fitted(name, method={"max_work": np.inf}).converged
 
 
 @EVERY
@@ -135,23 +134,23 @@ def test_starts_that_are_given_are_where_it_begins(name):
     tensor, factors = drawn(name)
     truth = Given(components=FactoredTensor(np.ones(RANK), factors))
     fit = fitted(name, tensor, method={"starts": [truth], "max_starts": 1})
-    problem = codiag.Problem(tensor, RANK, loss=fit.loss)
+    problem = codiag.Problem(tensor, RANK, loss=fit.problem.loss)
     best = minimize(problem, truth.components, Limits()).objective
-    assert objective_of(problem).distance(fit.tensor) / 2 == pytest.approx(best, rel=1e-6)
+    assert objective_of(problem).distance(fit._components) / 2 == pytest.approx(best, rel=1e-6)
 
 
 @EVERY
 def test_several_starts_are_compared(name):
     """One component of three leaves more than noise, and starts end at one minimum, or at several."""
     problem = codiag.Problem(drawn(name, rank=3)[0], 1, loss=OBJECTIVES[name])
-    method = Auto(starts=[Random()], max_starts=3, effort=np.inf)
+    method = Auto(starts=[Random()], max_starts=3, max_work=np.inf)
     estimate = method.fit(problem, np.random.default_rng(0))
-    assert sum(stage.name.startswith("rough") for stage in estimate.stages) > 1
+    assert sum(stage.name.startswith("rough") for stage in estimate.history) > 1
 
 
 @LOSSES
 def test_the_start_is_on_the_budget_of_the_search(name):
-    names = [stage.name for stage in fitted(name).stages]
+    names = [stage.name for stage in fitted(name).history]
     assert "rough least squares" in names
     assert names[-1] == "Fisher scoring"
 

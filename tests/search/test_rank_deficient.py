@@ -9,7 +9,7 @@ import pytest
 
 import codiag
 from cases import METHODS
-from codiag._checks import UndeterminedError
+from codiag._checks import RankDeficientError
 
 
 def _tensors() -> dict[str, np.ndarray]:
@@ -40,14 +40,14 @@ TENSORS = _tensors()
 @pytest.mark.parametrize("name", METHODS)
 def test_as_many_columns_as_asked_or_a_sentence(name, tensor, rank):
     refusal, fit, method = None, None, METHODS[name].method
-    if hasattr(method, "max_sweeps"):
-        method = replace(method, max_sweeps=30)
+    if hasattr(method, "max_iter"):
+        method = replace(method, max_iter=30)
     try:
-        fit = codiag.factorize(TENSORS[tensor], rank, method=method, seed=0)
+        fit = codiag.factorize(TENSORS[tensor], rank, method=method, rng=0)
     except ValueError as error:
         refusal = error
     if fit is None:
-        assert type(refusal) in (ValueError, UndeterminedError)  # not the LinAlgError of a routine below
+        assert type(refusal) in (ValueError, RankDeficientError)  # not the LinAlgError of a routine below
         assert any(way_out in str(refusal) for way_out in ("rank must be at most", "use NOJD", "Use NOJD"))
         return
     assert fit.weights.shape == (rank,)
@@ -63,7 +63,7 @@ def test_slices_of_zeros_do_not_make_cancelling_components_look_like_a_fit_that_
     # The form x^2 z + x y^2: two of its terms that cancel each other leave half of it, other pairs less.
     indices = np.indices((3, 3, 3)).sum(axis=0)
     tensor = np.pad((indices == 2).astype(float), (0, n_zero_slices))
-    fit = codiag.factorize(tensor, 2, seed=0)
+    fit = codiag.factorize(tensor, 2, rng=0)
     assert fit.relative_error < 0.63
     assert not fit.converged
 
@@ -71,4 +71,4 @@ def test_slices_of_zeros_do_not_make_cancelling_components_look_like_a_fit_that_
 def test_equations_that_do_not_determine_all_components_leave_the_others_to_other_starts():
     tensor = np.zeros((7, 3, 3))
     tensor[[1, 2, 4, 6], [1, 1, 1, 2], [2, 1, 0, 0]] = 1
-    assert codiag.factorize(tensor, 4, seed=0).relative_error < 1e-6
+    assert codiag.factorize(tensor, 4, rng=0).relative_error < 1e-6

@@ -11,7 +11,7 @@ import codiag
 from codiag.least_squares import Limits, minimize
 from codiag.problem import Problem
 from codiag.reduction import Reduction
-from codiag.search import End, regrown
+from codiag.search import LocalMinimum, refit_surplus
 from codiag.synthetic import unit_factor
 from codiag.tensors import FactoredTensor
 from experiments.fitting import silent_fit
@@ -34,12 +34,12 @@ def planted(weakest=1.0, *, symmetric=False, shape=(12, 13, 14)):
 def end_of(tensor, rank):
     """Return the fit of a tensor as an end of the search on the whole tensor."""
     fit, problem = silent_fit(tensor, rank, seed=0), Problem(tensor, rank)
-    return End(problem, minimize(problem, fit.tensor, Limits()))
+    return LocalMinimum(problem, minimize(problem, fit._components, Limits()))
 
 
 def grown_from(end):
     whole = Reduction.identity(end.problem)
-    return regrown(end, whole, whole)
+    return refit_surplus(end, whole, whole)
 
 
 @pytest.mark.parametrize(("rank", "weakest", "expected"), [(4, 1.0, False), (6, 1.0, True), (4, 0.02, False)])
@@ -55,7 +55,7 @@ def test_nothing_is_grown_if_outstanding_components_leave_more_than_noise(rank, 
 def test_surplus_components_are_grown_from_noise():
     end = end_of(planted()[1], 6)
     grown = grown_from(end)
-    assert grown.problem.rank == grown.outcome.components.rank == 6
+    assert grown.problem.rank == grown.result.components.rank == 6
     assert grown.objective < 1.01 * end.objective
 
 
@@ -65,17 +65,19 @@ def test_noise_alone_has_no_outstanding_components():
 
 def test_surplus_components_of_tensors_that_are_not_small_are_grown():
     fit = silent_fit(planted(shape=(22, 23, 24))[1], 6, seed=0)
-    assert any("surplus" in stage.name for stage in fit.stages)
+    assert any("fit noise" in stage.name for stage in fit.history)
 
 
 @pytest.mark.parametrize("symmetric", [False, True], ids=["free", "symmetric"])
 def test_too_high_a_rank_leaves_the_components_where_they_are(symmetric):
     truth, tensor = planted(symmetric=symmetric)
-    right, wrong = (codiag.factorize(tensor, rank, symmetric=symmetric, seed=0) for rank in (4, 6))
+    right, wrong = (codiag.factorize(tensor, rank, symmetric=symmetric, rng=0) for rank in (4, 6))
     assert wrong.converged
     assert wrong.relative_error < right.relative_error
     first = FactoredTensor(wrong.weights[:4], [factor[:, :4] for factor in wrong.factors], symmetric=symmetric)
     errors = [codiag.factor_error(found, truth.factors) for found in (right, first)]
     assert errors[1] < 1.5 * errors[0]
-    assert wrong.diagnose().superfluous == (4, 5)
-    assert "try rank 4" in str(wrong.diagnose())
+    told = wrong.diagnose()
+    assert set(told.verdicts[:4]) == {"determined"}
+    assert set(told.verdicts[4:]) == {"not determined"}
+    assert told.advised_rank in (4, None)

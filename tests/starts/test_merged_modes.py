@@ -29,16 +29,16 @@ BEYOND = {
 @pytest.mark.parametrize("name", BEYOND)
 def test_components_are_exact_without_a_random_start(name):
     shape, rank, symmetric = BEYOND[name]
-    problem = noisy_tensor(shape, rank, symmetric=symmetric, seed=3)
-    fit = codiag.factorize(problem.tensor, rank, symmetric=symmetric, seed=0)
-    assert not [stage.name for stage in fit.stages if "random" in stage.name]
+    problem = noisy_tensor(shape, rank, symmetric=symmetric, rng=3)
+    fit = codiag.factorize(problem.tensor, rank, symmetric=symmetric, rng=0)
+    assert not [stage.name for stage in fit.history if "random" in stage.name]
     assert_same_factors(fit, problem, 1e-6)
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_noise_leaves_it_at_the_minimum(symmetric):
-    problem = noisy_tensor((6,) * 4, 10, symmetric=symmetric, noise=1e-3, seed=0)
-    fit = codiag.factorize(problem.tensor, 10, symmetric=symmetric, seed=0)
+    problem = noisy_tensor((6,) * 4, 10, symmetric=symmetric, noise=1e-3, rng=0)
+    fit = codiag.factorize(problem.tensor, 10, symmetric=symmetric, rng=0)
     truth = codiag.methods.NLS(init=(problem.weights, problem.factors), max_replacements=0)
     least = codiag.factorize(problem.tensor, 10, symmetric=symmetric, method=truth)
     assert fit.relative_error <= 1.001 * least.relative_error
@@ -47,8 +47,8 @@ def test_noise_leaves_it_at_the_minimum(symmetric):
 @pytest.mark.parametrize(("shape", "symmetric"), [((4,) * 5, True), ((4, 3, 4, 4, 3), False)])
 @pytest.mark.parametrize("method", [NOJD(), NOJD(plug_in=False, compress=False)], ids=["NOJD1", "NOJD0, uncompressed"])
 def test_nojd_takes_modes_together(shape, symmetric, method):
-    problem = noisy_tensor(shape, 7, symmetric=symmetric, seed=1)
-    assert_same_factors(codiag.factorize(problem.tensor, 7, method=method, seed=0), problem, 1e-6)
+    problem = noisy_tensor(shape, 7, symmetric=symmetric, rng=1)
+    assert_same_factors(codiag.factorize(problem.tensor, 7, method=method, rng=0), problem, 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_cannot_be_diagonalized_is_refused(shape, rank, method, message):
 
 def test_the_largest_rank_of_a_symmetric_tensor_that_nojd_takes():
     """Pairs of three indices, in either order: six."""
-    tensor = noisy_tensor((3,) * 5, 7, symmetric=True, seed=0).tensor
+    tensor = noisy_tensor((3,) * 5, 7, symmetric=True, rng=0).tensor
     with pytest.raises(ValueError, match="^rank must"):
         codiag.factorize(tensor, 7, method="nojd0", symmetric=True)
 
@@ -82,7 +82,7 @@ def test_the_null_space_is_spanned_by_the_squares_of_the_coordinates():
     squares = np.einsum("rt,st->trs", coordinates, coordinates).reshape(7, -1)
     basis = np.linalg.qr(squares.T)[0]
     np.testing.assert_allclose(np.linalg.norm(null @ basis, axis=1), np.linalg.norm(null, axis=1), rtol=1e-8)
-    fit = UWEDGE()(null.reshape(7, 7, 7), seed=0)
+    fit = UWEDGE()(null.reshape(7, 7, 7), rng=0)
     products = np.abs(unit(coordinates).T @ unit(fit.factor))
     np.testing.assert_allclose(np.sort(products.max(axis=0)), 1, atol=1e-8)
 
@@ -122,5 +122,5 @@ def equations(x, y):
 
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_fewer_components_than_asked_for_do_no_harm(symmetric):
-    tensor = noisy_tensor((4,) * 4, 3, symmetric=symmetric, seed=0).tensor
+    tensor = noisy_tensor((4,) * 4, 3, symmetric=symmetric, rng=0).tensor
     assert silent_fit(tensor, 6, symmetric=symmetric, seed=0).relative_error < 1e-6

@@ -8,22 +8,21 @@ import numpy as np
 import pytest
 
 import codiag
-from codiag.least_squares import powers_of
-from codiag.problem import Log
-from codiag.starts import climbed, newton_moves, power_roles, power_start, powers_in_span, settled
+from codiag.least_squares import Log, symmetric_basis
+from codiag.starts import newton_moves, power_iterations, power_roles, power_start, settled, symmetric_powers_in_span
 from codiag.synthetic import noisy_tensor, unit_factor
 from codiag.tensors import as_tensor, symmetrize
 from tests.assertions import assert_same_factors
 
 
 def random_span(size, order, n_dimensions, seed):
-    powers, rng = powers_of(size, order), np.random.default_rng(seed)
+    powers, rng = symmetric_basis(size, order), np.random.default_rng(seed)
     return powers, np.linalg.qr(rng.standard_normal((powers.scales.size, n_dimensions)))[0]
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_coordinates_keep_scalar_products_of_powers(order):
-    rng, powers = np.random.default_rng(0), powers_of(4, order)
+    rng, powers = np.random.default_rng(0), symmetric_basis(4, order)
     x, y = rng.standard_normal((2, 4, 5))
     np.testing.assert_allclose(powers.of(x).T @ powers.of(y), (x.T @ y) ** order)
     expected = y * np.sum(x * y, axis=0) ** (order - 1)
@@ -39,7 +38,7 @@ def test_climbs_rise_and_end_at_maxima(order, n_dimensions):
     """In spans of any tensors, which hold no powers: the slope vanishes, and nothing near is higher."""
     powers, basis = random_span(6, order, n_dimensions, 0)
     starts, rng = unit_factor(6, 100, np.random.default_rng(1)), np.random.default_rng(2)
-    climbs = climbed(powers, basis, starts)[0]
+    climbs = power_iterations(powers, basis, starts)[0]
     assert np.all(heights_of(powers, basis, climbs) >= heights_of(powers, basis, starts))
     ends, heights = settled(powers, basis, climbs)
     reached = heights > 0
@@ -54,7 +53,9 @@ def test_climbs_rise_and_end_at_maxima(order, n_dimensions):
 @pytest.mark.parametrize("order", [2, 3])
 def test_a_step_of_newton_squares_the_error(order):
     powers, basis = random_span(5, order, 10, 3)
-    ends, heights = settled(powers, basis, climbed(powers, basis, unit_factor(5, 50, np.random.default_rng(0)))[0])
+    ends, heights = settled(
+        powers, basis, power_iterations(powers, basis, unit_factor(5, 50, np.random.default_rng(0)))[0]
+    )
     ends = ends[:, heights > 0]
     shift = np.random.default_rng(1).standard_normal(ends.shape)
     shift -= ends * np.sum(ends * shift, axis=0)
@@ -70,11 +71,11 @@ def test_a_step_of_newton_squares_the_error(order):
 @pytest.mark.parametrize(("order", "n_dimensions"), [(2, 4), (2, 18), (3, 8), (3, 50)])
 def test_a_shifted_step_never_leads_down(order, n_dimensions, monkeypatch):
     """In small spans, a step without the shift does."""
-    monkeypatch.setattr("codiag.starts._span_powers.Limits", lambda: codiag.extending.Limits(max_sweeps=1))
+    monkeypatch.setattr("codiag.starts._span_powers.Limits", lambda: codiag.extending.Limits(max_iter=1))
     powers, basis = random_span(6, order, n_dimensions, 2)
     starts = unit_factor(6, 2000, np.random.default_rng(3))
     before = heights_of(powers, basis, starts)
-    assert np.all(heights_of(powers, basis, climbed(powers, basis, starts)[0]) >= before - 1e-12)
+    assert np.all(heights_of(powers, basis, power_iterations(powers, basis, starts)[0]) >= before - 1e-12)
     unshifted = powers.contracted(basis @ (basis.T @ powers.of(starts)), starts)
     assert np.any(heights_of(powers, basis, unshifted) < before) == (n_dimensions < 10)
 
@@ -87,8 +88,8 @@ def test_components_are_exact_without_a_random_start(shape, rank, signs):
     factor = unit_factor(shape[0], rank, rng)
     weights = rng.uniform(1, 2, rank) * (1 if signs == "positive" else rng.choice([-1, 1], rank))
     planted = codiag.tensors.FactoredTensor(weights, [factor] * len(shape))
-    fit = codiag.factorize(planted.to_dense(), rank, symmetric=True, seed=0)
-    assert fit.stages[0].name == "power iterations in the span"
+    fit = codiag.factorize(planted.to_dense(), rank, symmetric=True, rng=0)
+    assert fit.history[0].name == "power iterations in the span"
     assert fit.relative_error < 1e-8
     assert_same_factors(fit, (weights, [factor] * len(shape)), 1e-5)
 
@@ -97,7 +98,7 @@ def test_noise_enters_to_first_order():
     """Ten times the noise, ten times the error of the start."""
     errors = []
     for noise in (1e-3, 1e-2):
-        planted = noisy_tensor((8,) * 4, 16, symmetric=True, noise=noise, seed=2)
+        planted = noisy_tensor((8,) * 4, 16, symmetric=True, noise=noise, rng=2)
         core = as_tensor(planted.tensor)
         start = power_start(core, power_roles(core.shape, 16, symmetric=True), 16, np.random.default_rng(0), Log())
         errors.append(codiag.factor_error(start, planted))
@@ -120,8 +121,8 @@ def test_starts_in_the_span_are_repeated_if_a_component_is_hardly_more_than_nois
     rng = np.random.default_rng(5)
     truth = codiag.tensors.FactoredTensor(np.r_[np.ones(17), 1e-3], [unit_factor(8, 18, rng)] * 4)
     noise = symmetrize(rng.standard_normal((8,) * 4))
-    fit = codiag.factorize(truth.to_dense() + 1e-4 * noise, 18, symmetric=True, seed=0)
-    names = [stage.name for stage in fit.stages]
+    fit = codiag.factorize(truth.to_dense() + 1e-4 * noise, 18, symmetric=True, rng=0)
+    names = [stage.name for stage in fit.history]
     n_ends = sum(name.startswith("rough least squares") for name in names)
     assert names.count("power iterations in the span") == n_ends > 1
 
@@ -136,7 +137,7 @@ def test_rounds_are_few_even_if_the_span_holds_no_powers():
             calls.append(arguments)
             return super().standard_normal(*arguments, **options)
 
-    found, _ = powers_in_span(powers, basis, np.linspace(1, 2, 20), 0.0, Counted(np.random.PCG64(0)))
+    found, _ = symmetric_powers_in_span(powers, basis, np.linspace(1, 2, 20), 0.0, Counted(np.random.PCG64(0)))
     assert found.shape == (7, 20)
     assert len(calls) <= 8
     assert all(abs(found[:, i] @ found[:, j]) < 1 - 1e-6 for i, j in itertools.combinations(range(20), 2))
@@ -151,10 +152,10 @@ def test_there_are_no_roles_if_the_range_holds_other_powers_or_is_too_large(shap
 
 
 def test_a_flattening_of_lower_rank_is_refused():
-    planted = noisy_tensor((5,) * 4, 4, symmetric=True, seed=0)
+    planted = noisy_tensor((5,) * 4, 4, symmetric=True, rng=0)
     core = as_tensor(planted.tensor)
     with pytest.raises(np.linalg.LinAlgError, match="lower rank"):
         power_start(core, power_roles(core.shape, 8, symmetric=True), 8, np.random.default_rng(0), Log())
     noise = symmetrize(np.random.default_rng(0).standard_normal((5,) * 4))
-    fit = codiag.factorize(planted.tensor + 1e-3 * noise, 8, symmetric=True, seed=0)
+    fit = codiag.factorize(planted.tensor + 1e-3 * noise, 8, symmetric=True, rng=0)
     assert fit.relative_error < 1e-3 * np.linalg.norm(noise) / np.linalg.norm(planted.tensor)

@@ -19,40 +19,40 @@ from codiag.synthetic import (
 
 @pytest.mark.parametrize("make", [orthonormal_factor, unit_factor, mild_factor])
 def test_factors_have_unit_columns_and_follow_the_seed(make):
-    factor = make(7, 4, seed=3)
+    factor = make(7, 4, rng=3)
     assert factor.shape == (7, 4)
     assert_unit_columns(factor, 1e-14)
-    np.testing.assert_array_equal(factor, make(7, 4, seed=3))
-    assert not np.allclose(factor, make(7, 4, seed=4))
+    np.testing.assert_array_equal(factor, make(7, 4, rng=3))
+    assert not np.allclose(factor, make(7, 4, rng=4))
 
 
 def test_orthonormal_columns_are_orthonormal_and_mild_ones_well_conditioned():
     np.testing.assert_allclose(
-        orthonormal_factor(6, 4, seed=0).T @ orthonormal_factor(6, 4, seed=0), np.eye(4), atol=1e-14
+        orthonormal_factor(6, 4, rng=0).T @ orthonormal_factor(6, 4, rng=0), np.eye(4), atol=1e-14
     )
-    assert np.linalg.cond(mild_factor(50, 50, seed=0)) < 4
-    assert np.linalg.cond(unit_factor(50, 50, seed=0)) > 20
+    assert np.linalg.cond(mild_factor(50, 50, rng=0)) < 4
+    assert np.linalg.cond(unit_factor(50, 50, rng=0)) > 20
 
 
 def test_noise_has_the_stated_size():
-    symmetric = matrix_stack(np.zeros((30, 1)), 200, noise=0.1, seed=0).matrices
+    symmetric = matrix_stack(np.zeros((30, 1)), 200, noise=0.1, rng=0).matrices
     np.testing.assert_array_equal(symmetric, symmetric.transpose(0, 2, 1))
     off = symmetric[:, *np.triu_indices(30, 1)]
     assert np.std(off) == pytest.approx(0.1, rel=0.02)
     assert np.std(np.diagonal(symmetric, axis1=1, axis2=2)) == pytest.approx(0.1 * np.sqrt(2), rel=0.03)
-    free = matrix_stack(np.zeros((30, 1)), 200, right_factor=np.zeros((20, 1)), noise=0.1, seed=0).matrices
+    free = matrix_stack(np.zeros((30, 1)), 200, right_factor=np.zeros((20, 1)), noise=0.1, rng=0).matrices
     assert free.shape == (200, 30, 20)
     assert np.std(free) == pytest.approx(0.1, rel=0.02)
 
 
 @pytest.mark.parametrize("k", [2, 4])
 def test_workers_vote_as_their_matrices_say(k):
-    errors = worker_confusions(6, k, adversarial=1 / 3, seed=0)
+    errors = worker_confusions(6, k, adversarial=1 / 3, rng=0)
     np.testing.assert_allclose(errors.sum(axis=1), 1)
     honest = np.einsum("wcc->wc", errors)
     assert np.all(honest[2:] >= 0.5)
     assert np.all(errors[:2].argmax(axis=1) == (np.arange(k) + 1) % k)
-    crowd = crowd_votes(60_000, errors, density=0.5, priors=np.full(k, 1 / k), seed=1)
+    crowd = crowd_votes(60_000, errors, density=0.5, priors=np.full(k, 1 / k), rng=1)
     task, worker, label = crowd.votes
     assert task.size == pytest.approx(60_000 * 6 / 2, rel=0.02)
     counted = np.zeros_like(errors)
@@ -61,10 +61,10 @@ def test_workers_vote_as_their_matrices_say(k):
 
 
 @pytest.mark.parametrize("ordered", [False, True])
-def test_judges_vote_as_their_matrices_say_and_families_err_together(ordered):
-    jury = jury_votes(40_000, (3, 2), 4, shared=0.6, ordered=ordered, outsider=0.9, seed=0)
+def test_judges_vote_as_their_matrices_say_and_clusters_err_together(ordered):
+    jury = jury_votes(40_000, (3, 2), 4, shared=0.6, ordered=ordered, outsider=0.9, rng=0)
     task, judge, label = jury.votes
-    np.testing.assert_array_equal(jury.families, [0, 0, 0, 1, 1, 2])
+    np.testing.assert_array_equal(jury.clusters, [0, 0, 0, 1, 1, 2])
     counted = np.zeros((6, 4, 4))
     np.add.at(counted, (judge, label, jury.truth[task]), 1)
     np.testing.assert_allclose(counted / counted.sum(axis=1, keepdims=True), jury.confusions, atol=0.03)
@@ -76,7 +76,7 @@ def test_judges_vote_as_their_matrices_say_and_families_err_together(ordered):
 
 
 def test_fluorescence_is_a_sum_of_peaks_and_noise_of_the_stated_size():
-    measured = fluorescence((6, 30, 20), 3, noise=0.05, seed=0)
+    measured = fluorescence((6, 30, 20), 3, noise=0.05, rng=0)
     assert measured.tensor.shape == (6, measured.emission.size, measured.excitation.size)
     clean = np.einsum("r,ir,jr,kr->ijk", measured.weights, *measured.factors)
     assert np.linalg.norm(measured.tensor - clean) == pytest.approx(0.05 * np.linalg.norm(clean))
@@ -91,7 +91,7 @@ def test_fluorescence_is_a_sum_of_peaks_and_noise_of_the_stated_size():
 
 
 def test_scattered_light_is_missing_and_noise_is_clipped_if_asked():
-    plain, clipped = fluorescence(noise=0.1, seed=1), fluorescence(noise=0.1, scatter=True, clip=True, seed=1)
+    plain, clipped = fluorescence(noise=0.1, rng=1), fluorescence(noise=0.1, scatter=True, clip=True, rng=1)
     gap = clipped.emission[:, None] - np.array([[1], [2]])[:, None] * clipped.excitation
     hidden = np.any(np.abs(gap) < 12, axis=0)
     np.testing.assert_array_equal(np.isnan(clipped.tensor), np.broadcast_to(hidden, clipped.tensor.shape))
@@ -102,7 +102,7 @@ def test_scattered_light_is_missing_and_noise_is_clipped_if_asked():
 
 
 def test_graphs_are_linked_as_memberships_say():
-    graph = mixed_membership_graph(1500, 3, alpha_0=0.5, inside=0.3, outside=0.05, seed=0)
+    graph = mixed_membership_graph(1500, 3, alpha_0=0.5, inside=0.3, outside=0.05, rng=0)
     adjacency = graph.adjacency.toarray()
     np.testing.assert_array_equal(adjacency, adjacency.T)
     assert np.trace(adjacency) == 0
@@ -116,7 +116,7 @@ def test_graphs_are_linked_as_memberships_say():
 
 def test_degrees_multiply_chances():
     degrees = np.repeat([0.5, 1.5], 400)
-    graph = mixed_membership_graph(800, 2, alpha_0=0.0, inside=0.2, outside=0.05, degrees=degrees, seed=0)
+    graph = mixed_membership_graph(800, 2, alpha_0=0.0, inside=0.2, outside=0.05, degrees=degrees, rng=0)
     found = np.asarray(graph.adjacency.sum(axis=1)).ravel()
     assert found[400:].mean() / found[:400].mean() == pytest.approx(3, rel=0.1)
 
@@ -124,16 +124,16 @@ def test_degrees_multiply_chances():
 @pytest.mark.parametrize("options", [{"noise": 1e308}, {"factor": np.full((3, 2), 1e200)}])
 def test_matrices_that_would_not_be_finite_are_refused(options):
     with pytest.raises(ValueError, match="fit into float64"):
-        matrix_stack(**{"factor": np.eye(3)[:, :2], "n_matrices": 2, "seed": 0} | options)
+        matrix_stack(**{"factor": np.eye(3)[:, :2], "n_matrices": 2, "rng": 0} | options)
 
 
 def test_data_is_shown_by_its_sizes():
-    assert repr(fluorescence((5, 20, 12), 2, seed=0)) == (
+    assert repr(fluorescence((5, 20, 12), 2, rng=0)) == (
         "Fluorescence(tensor: 5 x 20 x 12; weights: 2; factors: 5 x 2, 20 x 2, 12 x 2; emission: 20; excitation: 12)"
     )
 
 
 @pytest.mark.parametrize("sizes", [3, 1j, [[2, 1]]])
-def test_sizes_of_families_are_a_sequence(sizes):
+def test_sizes_of_clusters_are_a_sequence(sizes):
     with pytest.raises(TypeError, match="^sizes must"):
         jury_votes(10, sizes, 3)

@@ -34,7 +34,7 @@ def large(monkeypatch):
 
 
 def entries():
-    return noisy_tensor(SHAPE, 2, noise=0.01, seed=0).tensor
+    return noisy_tensor(SHAPE, 2, noise=0.01, rng=0).tensor
 
 
 def chunked(array, function=None):
@@ -44,8 +44,8 @@ def chunked(array, function=None):
 
 
 def assert_same_fit(array, expected, **options):
-    fit, other = (codiag.factorize(one, 2, method=QUICK, seed=0, **options) for one in (array, expected))
-    assert fit.n_observed == other.n_observed
+    fit, other = (codiag.factorize(one, 2, method=QUICK, rng=0, **options) for one in (array, expected))
+    assert fit.problem.n_observed == other.problem.n_observed
     for one, two in zip([fit.weights, *fit.factors], [other.weights, *other.factors], strict=True):
         assert_allclose(one, two, atol=1e-8)
 
@@ -94,7 +94,7 @@ def test_sparse_chunks_with_missing_entries(missing, large):
     hidden = np.random.default_rng(0).random(SHAPE) < 0.1
     known = np.where(hidden, np.nan, entries())
     array = chunked(known if missing == "nan" else entries(), sparse.COO.from_numpy)
-    assert_same_fit(array, known, **({} if missing == "nan" else {"observed": ~hidden}))
+    assert_same_fit(array, known, **({} if missing == "nan" else {"weights": ~hidden}))
 
 
 def raising(error):
@@ -120,10 +120,10 @@ def test_a_chunk_that_raises_is_named_whatever_the_size(error, kind, is_large, r
 
 def test_the_array_is_named_that_has_the_chunk(large):
     plain, broken = chunked(entries()), chunked(np.ones(SHAPE), raising(OSError("no disk")))
-    with pytest.raises(ValueError, match="^observed must"):
-        codiag.factorize(plain, 2, observed=broken)
+    with pytest.raises(ValueError, match="^mask and weights must"):
+        codiag.factorize(plain, 2, weights=broken)
     with pytest.raises(ValueError, match="^tensor must"):
-        codiag.factorize(broken, 2, observed=plain > 0)
+        codiag.factorize(broken, 2, mask=plain > 0)
 
 
 def test_masked_weights_are_none_and_nan_is_no_weight(large):
@@ -133,8 +133,8 @@ def test_masked_weights_are_none_and_nan_is_no_weight(large):
     _, known = without_missing(chunked(entries()), masked)
     assert_array_equal(known.compute(), np.where(weights > 5, 0, 1))
     weights[0, 0, 0] = np.nan
-    with pytest.raises(ValueError, match="^observed must"):
-        codiag.factorize(chunked(entries()), 2, observed=weights)
+    with pytest.raises(ValueError, match="^mask and weights must"):
+        codiag.factorize(chunked(entries()), 2, weights=weights)
 
 
 @pytest.mark.parametrize("scale", [1e-180, 1e180])
@@ -162,7 +162,7 @@ def test_means_over_permutations_have_no_more_chunks(symmetric, observed, large)
     even = np.einsum("ir,jr,kr->ijk", factor, factor, factor)
     array = da.from_array(even, chunks=(5, 11, 16))
     weights = None if observed is None else np.where(even == even.max(), 1.0, 2.0)
-    problem = codiag.Problem(array, 2, observed=weights, symmetric=symmetric)
+    problem = codiag.Problem(array, 2, weights=weights, symmetric=symmetric)
     assert_allclose(problem.tensor.to_dense(), even, atol=1e-12)
     assert problem.tensor.array.npartitions <= 2 * array.npartitions
 
@@ -171,14 +171,14 @@ def test_chunks_that_differ_when_they_are_read_again_are_refused(large):
     rng = np.random.default_rng(0)
     array = chunked(entries(), lambda block: block + 0.01 * rng.standard_normal(block.shape))
     with pytest.raises(ValueError, match=r"same entries whenever its chunks are computed.*persist\(\)"):
-        codiag.factorize(array, 2, seed=0)
-    fit = codiag.factorize(array.persist(), 2, seed=0)
+        codiag.factorize(array, 2, rng=0)
+    fit = codiag.factorize(array.persist(), 2, rng=0)
     assert fit.converged
 
 
 @pytest.mark.parametrize("in_chunks", [True, False])
 def test_missing_entries_of_large_samples_are_left_out(in_chunks, monkeypatch):
-    fit = codiag.factorize(entries(), 2, seed=0)
+    fit = codiag.factorize(entries(), 2, rng=0)
     samples = entries()
     samples[3, 3, 3] = np.nan
     expected = fit.transform(samples, 0)

@@ -63,9 +63,9 @@ class TestLeavingThemOut:
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_factors_are_zero_where_there_are_no_entries(symmetric, precision):
     tensor, rows, factors = scattered((40, 40, 40), symmetric=symmetric, precision=precision)
-    fit = codiag.factorize(tensor, RANK, seed=0)
+    fit = codiag.factorize(tensor, RANK, rng=0)
     assert fit.shape == tensor.shape
-    assert fit.symmetric == symmetric
+    assert fit._symmetric == symmetric
     assert {factor.dtype for factor in fit.factors} == {np.dtype(precision)}
     for factor, places in zip(fit.factors, rows, strict=True):
         assert not np.any(np.delete(factor, places, axis=0))
@@ -73,7 +73,7 @@ def test_factors_are_zero_where_there_are_no_entries(symmetric, precision):
     dense = tensor.to_dense().astype(np.float64)
     gap = dense - fit.to_tensor()
     assert fit.relative_error == pytest.approx(np.linalg.norm(gap) / np.linalg.norm(dense), abs=1e-6)
-    assert fit.norm == pytest.approx(np.linalg.norm(dense))
+    assert fit._norm == pytest.approx(np.linalg.norm(dense))
 
 
 @pytest.mark.parametrize("method", [None, "als", "tpm", "nojd0", "nojd1", "nls", NOJD(compress=False)], ids=str)
@@ -81,7 +81,7 @@ def test_memory_is_that_of_the_factors(method):
     """A million rows a mode, of which a few have entries: what is returned, and little else."""
     tensor, _, _ = scattered((1_000_000, 1_100_000, 1_200_000))
     tracemalloc.start()
-    fit = codiag.factorize(tensor, RANK, method=method, seed=0)
+    fit = codiag.factorize(tensor, RANK, method=method, rng=0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < sum(factor.nbytes for factor in fit.factors) + 2e6
@@ -89,7 +89,7 @@ def test_memory_is_that_of_the_factors(method):
 
 def test_more_components_than_indices_with_entries():
     tensor = SparseTensor([[1], [2], [3]], [2.0], (9, 9, 9))
-    fit = codiag.factorize(tensor, 4, seed=0)
+    fit = codiag.factorize(tensor, 4, rng=0)
     assert fit.rank == 4
     assert fit.relative_error < 1e-6
 
@@ -103,7 +103,7 @@ class TestTooLargeToReturn:
         with pytest.raises(ValueError, match=r"indices without entries.* GB .*without_empty_rows"):
             codiag.factorize(tensor, RANK)
         smaller, kept = tensor.without_empty_rows()
-        fit = codiag.factorize(smaller, RANK, seed=0)
+        fit = codiag.factorize(smaller, RANK, rng=0)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 5e6
@@ -122,7 +122,7 @@ class TestTooLargeToReturn:
         tensor = read_tns(path)
         with pytest.raises(ValueError, match="indices without entries"):
             codiag.factorize(tensor, 2)
-        fit = codiag.factorize(tensor.without_empty_rows()[0], 2, seed=0)
+        fit = codiag.factorize(tensor.without_empty_rows()[0], 2, rng=0)
         assert_allclose(fit.weights, [2.0, 1.0])
 
 
@@ -136,7 +136,7 @@ class TestOptionsThatBelongToAllIndices:
         rng = np.random.default_rng(0)
         start = (None, [rng.standard_normal((size, RANK)) for size in tensor.shape])
         for method in (NLS(init=start), ALS(init=start), NLS(init=ALS(init=start))):
-            assert codiag.factorize(tensor, RANK, method=method, seed=0).shape == tensor.shape
+            assert codiag.factorize(tensor, RANK, method=method, rng=0).shape == tensor.shape
 
     def test_second_moments(self):
         tensor, rows, factors = scattered((20, 20, 20), symmetric=True)
@@ -144,16 +144,16 @@ class TestOptionsThatBelongToAllIndices:
         whole[rows[0]] = factors[0]
         problem = codiag.Problem(tensor, RANK, second_moment=whole @ whole.T)
         for method in (OJD(), TPM()):
-            assert codiag.factorize(problem, method=method, seed=0).relative_error < 1e-6
+            assert codiag.factorize(problem, method=method, rng=0).relative_error < 1e-6
 
     def test_directions(self):
         tensor, _, _ = scattered((20, 25, 30))
         directions = np.random.default_rng(0).standard_normal((6, 20))
-        fit = codiag.factorize(tensor, RANK, method=NOJD(directions=directions, compress=False), seed=0)
+        fit = codiag.factorize(tensor, RANK, method=NOJD(directions=directions, compress=False), rng=0)
         assert fit.relative_error < 1e-6
 
     def test_monitors_see_all_indices(self):
         tensor, _, _ = scattered((20, 25, 30))
         seen = []
-        codiag.factorize(tensor, RANK, method=NLS(monitor=lambda found, _: seen.append(found.shape)), seed=0)
+        codiag.factorize(tensor, RANK, method=NLS(callback=lambda found, _: seen.append(found.shape)), rng=0)
         assert set(seen) == {tensor.shape}

@@ -207,7 +207,7 @@ def test_a_fit_to_a_list_reaches_least_squares_from_the_truth(
 
     monkeypatch.setattr(SparseTensor, "to_dense", refuse)
     tensor, truth = _observed(size, count, 3)
-    fit = codiag.factorize(tensor, 3, seed=0)
+    fit = codiag.factorize(tensor, 3, rng=0)
     assert fit.converged
     assert fit.relative_error <= _best(tensor, truth) * (1 + 1e-6)
 
@@ -218,7 +218,7 @@ def test_steps_with_the_curvature_of_a_sample_reach_the_same_minimum(monkeypatch
     drawn = []
     thinned = ListedEntries.thinned
     monkeypatch.setattr(ListedEntries, "thinned", lambda *given: drawn.append(thinned(*given)) or drawn[-1])
-    fit = codiag.factorize(tensor, 3, seed=0)
+    fit = codiag.factorize(tensor, 3, rng=0)
     assert drawn[0].size < tensor.values.size / 2
     assert fit.converged
     assert fit.relative_error <= _best(tensor, truth) * (1 + 1e-6)
@@ -265,9 +265,9 @@ def test_fits_to_what_was_observed_agree_with_numpy(library: str, share: float) 
     factors = [rng.standard_normal((20, 2)) for _ in range(3)]
     tensor = np.einsum("ir,jr,kr->ijk", *factors) + 0.01 * rng.standard_normal((20, 20, 20))
     observed = rng.random(tensor.shape) < share
-    expected = codiag.factorize(tensor, 2, observed=observed, seed=0)
+    expected = codiag.factorize(tensor, 2, weights=observed, rng=0)
     given = LIBRARIES[library](tensor)
-    fit = codiag.factorize(given, 2, observed=LIBRARIES[library](observed), seed=0)
+    fit = codiag.factorize(given, 2, weights=LIBRARIES[library](observed), rng=0)
     assert isinstance(fit.weights, type(given))
     assert_allclose(fit.relative_error, expected.relative_error, rtol=1e-9)
     for one, other in zip(fit.factors, expected.factors, strict=True):

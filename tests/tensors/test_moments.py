@@ -51,7 +51,7 @@ def test_moments_are_factorized_like_any_tensor():
     rng = np.random.default_rng(0)
     factors = [rng.standard_normal((size, 2)) for size in (5, 6, 7)]
     h = rng.integers(0, 2, 500)
-    fit = codiag.factorize(CrossMomentTensor(*(factor.T[h] for factor in factors)), 2, seed=0)
+    fit = codiag.factorize(CrossMomentTensor(*(factor.T[h] for factor in factors)), 2, rng=0)
     assert codiag.factor_error(fit, factors) < 1e-10
 
 

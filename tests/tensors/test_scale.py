@@ -65,8 +65,8 @@ def noisy(size, rank, noise=0.01, *, symmetric=False):
     if symmetric:
         entries += level * codiag.tensors.symmetrize(rng.standard_normal(entries.shape))
     else:
-        for slab in entries:
-            slab += level * rng.standard_normal(slab.shape)
+        for chunk in entries:
+            chunk += level * rng.standard_normal(chunk.shape)
     return entries, factors
 
 
@@ -76,8 +76,8 @@ def test_at_most_four_reads(symmetric, dtype, reads):
     """From an array to the error of least squares: checks, norm, symmetry, polish and the error of the fit included."""
     entries, factors = noisy(130, 10, symmetric=symmetric)
     counted = Counted(entries.astype(dtype))
-    fit = codiag.factorize(DenseTensor(counted, symmetric=symmetric), 10, seed=0)
-    assert fit.symmetric == symmetric
+    fit = codiag.factorize(DenseTensor(counted, symmetric=symmetric), 10, rng=0)
+    assert fit._symmetric == symmetric
     assert 3 < counted.n_reads < 4.001
     assert reads(entries.shape) == 4
     assert fit.converged
@@ -87,7 +87,7 @@ def test_at_most_four_reads(symmetric, dtype, reads):
 def test_at_most_four_reads_of_a_mapped_file(tmp_path, reads):
     entries, factors = noisy(130, 10)
     np.save(tmp_path / "tensor.npy", np.asfortranarray(entries))
-    fit = codiag.factorize(np.load(tmp_path / "tensor.npy", mmap_mode="r"), 10, seed=0)
+    fit = codiag.factorize(np.load(tmp_path / "tensor.npy", mmap_mode="r"), 10, rng=0)
     assert reads(entries.shape) == 4
     assert codiag.factor_error(fit, factors) == pytest.approx(np.mean(fit.standard_errors), rel=0.1)
 
@@ -142,7 +142,7 @@ def test_at_most_four_reads_of_a_sparse_tensor():
     values = dense[places]
     values += 0.01 * np.linalg.norm(values) / values.size**0.5 * rng.standard_normal(values.size)
     CountedSparse.count.clear()
-    fit = codiag.factorize(CountedSparse(np.array(places), values, dense.shape), 3, seed=0)
+    fit = codiag.factorize(CountedSparse(np.array(places), values, dense.shape), 3, rng=0)
     assert CountedSparse.count == ["read"] * 4
     assert fit.converged
     explicit = FactoredTensor(*fit).to_dense()
@@ -154,7 +154,7 @@ def test_at_most_four_reads_of_a_sparse_tensor():
 def test_other_methods_read_no_more(method):
     entries, factors = noisy(150, 5)
     counted = Counted(entries)
-    fit = codiag.factorize(counted, 5, method=method, seed=0)
+    fit = codiag.factorize(counted, 5, method=method, rng=0)
     assert counted.n_reads < 4.001
     assert codiag.factor_error(fit, factors) < 1e-2
 
@@ -167,7 +167,7 @@ def test_the_error_of_a_fit_is_the_distance_of_its_components(shape, rank, noise
     factors = [unit_factor(size, rank, rng) for size in shape]
     entries = FactoredTensor(1 + rng.random(rank), factors).to_dense()
     entries += noise * np.linalg.norm(entries) / entries.size**0.5 * rng.standard_normal(shape)
-    fit = codiag.factorize(entries, rank, seed=0)
+    fit = codiag.factorize(entries, rank, rng=0)
     explicit = np.linalg.norm(entries - FactoredTensor(*fit).to_dense()) / np.linalg.norm(entries)
     assert fit.relative_error == pytest.approx(explicit, rel=1e-9, abs=1e-14)  # twice what may be left out
     assert fit.converged
@@ -196,7 +196,7 @@ def test_missing_entries_of_a_large_array_are_found():
     entries, _ = noisy(130, 2)
     hidden = np.random.default_rng(1).random(entries.shape) < 0.1
     problem = codiag.Problem(np.where(hidden, np.nan, entries), 2)
-    assert np.array_equal(problem.observed, ~hidden)
+    assert np.array_equal(problem.weights, ~hidden)
     assert np.array_equal(problem.tensor.to_dense(), np.where(hidden, 0, entries))
 
 
@@ -214,8 +214,8 @@ def test_missing_entries_take_one_copy_and_their_weights():
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_large_tensors_in_single_precision(symmetric):
     entries, factors = noisy(130, 5, symmetric=symmetric)
-    fit = codiag.factorize(entries.astype(np.float32), 5, symmetric=symmetric, seed=0)
-    assert fit.symmetric == symmetric
+    fit = codiag.factorize(entries.astype(np.float32), 5, symmetric=symmetric, rng=0)
+    assert fit._symmetric == symmetric
     assert fit.weights.dtype == np.float32
     assert codiag.factor_error(fit, factors) == pytest.approx(np.mean(fit.standard_errors), rel=0.2)
 
@@ -242,9 +242,9 @@ def test_a_start_of_ones_own_does_not_make_a_large_sparse_tensor_dense():
     places = np.nonzero(dense)
     tensor = SparseTensor(np.array(places), dense[places], dense.shape)
     del dense
-    start = codiag.factorize(tensor, 2, method="nojd1", seed=0)
+    start = codiag.factorize(tensor, 2, method="nojd1", rng=0)
     tracemalloc.start()
-    fit = codiag.factorize(tensor, 2, method=NLS(init=start), seed=0)
+    fit = codiag.factorize(tensor, 2, method=NLS(init=start), rng=0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1e8
@@ -254,7 +254,7 @@ def test_a_start_of_ones_own_does_not_make_a_large_sparse_tensor_dense():
 def test_half_a_tensor_of_noise():
     """Noise as large as the tensor: the ranges are improved in turns, and still found."""
     entries, factors = noisy(150, 5, noise=3.0)
-    fit = codiag.factorize(entries, 5, seed=0)
+    fit = codiag.factorize(entries, 5, rng=0)
     assert codiag.factor_error(fit, factors) < 1.2 * np.mean(fit.standard_errors)
 
 
@@ -269,7 +269,7 @@ def resident():
         fields = dict(line.split(":", 1) for line in status)
     return int(fields["RssAnon"].split()[0]) / 1024
 
-codiag.factorize(np.random.default_rng(0).standard_normal((9, 9, 9)), 2, seed=0)
+codiag.factorize(np.random.default_rng(0).standard_normal((9, 9, 9)), 2, rng=0)
 before = resident()
 peak = [before]
 import threading, time
@@ -279,7 +279,7 @@ def watch():
         peak[0] = max(peak[0], resident())
         time.sleep(0.002)
 thread = threading.Thread(target=watch); thread.start()
-fit = codiag.factorize(read_array(sys.argv[1]), 20, seed=0)
+fit = codiag.factorize(read_array(sys.argv[1]), 20, rng=0)
 done.set(); thread.join()
 print(peak[0] - before, fit.converged, fit.relative_error)
 """
@@ -320,7 +320,7 @@ def test_a_large_sparse_tensor():
         values.append(np.einsum("i,j,k->ijk", *parts).ravel())
     tensor = SparseTensor(np.concatenate(coords, axis=1), np.concatenate(values), (size,) * 3)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    fit = codiag.factorize(tensor, rank, seed=0)
+    fit = codiag.factorize(tensor, rank, rng=0)
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 1000
     assert codiag.factor_error(fit, factors) < 1e-8
 
@@ -328,7 +328,7 @@ def test_a_large_sparse_tensor():
 def test_small_tensors_are_not_sketched():
     """Their ranges come from decompositions, so that any seed compresses them alike."""
     entries, _ = noisy(30, 4)
-    objectives = {codiag.factorize(entries, 4, method=Auto(), seed=seed).stages[0].objective for seed in range(3)}
+    objectives = {codiag.factorize(entries, 4, method=Auto(), rng=seed).history[0].objective for seed in range(3)}
     assert len(objectives) == 1
 
 
@@ -336,6 +336,6 @@ def test_modes_longer_than_all_others_together():
     """Nothing of the size of the square of a mode is formed: 3 GB here."""
     rng = np.random.default_rng(0)
     tensor = np.einsum("i,j,k->ijk", *(rng.standard_normal(size) for size in (20_000, 3, 2)))
-    fit = codiag.factorize(tensor + 0.1 * rng.standard_normal(tensor.shape), 1, seed=0)
+    fit = codiag.factorize(tensor + 0.1 * rng.standard_normal(tensor.shape), 1, rng=0)
     assert fit.converged
     assert fit.relative_error == pytest.approx(0.1 * np.sqrt(tensor.size) / np.linalg.norm(tensor), rel=0.2)

@@ -143,7 +143,7 @@ def test_a_fit_of_a_long_list_is_that_of_the_array():
     dense = np.einsum("ir,jr,kr->ijk", *factors)
     places = np.nonzero(dense)
     tensor = SparseTensor(np.stack(places), dense[places], dense.shape)
-    assert codiag.factor_error(codiag.factorize(tensor, 3, seed=0), factors) < 1e-8
+    assert codiag.factor_error(codiag.factorize(tensor, 3, rng=0), factors) < 1e-8
 
 
 def test_threads_are_as_many_as_linear_algebra_may_take():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from codiag._arrays import like, to_host
+from codiag._arrays import asarray_like, to_host
 from codiag.tensors import DenseTensor, FactoredTensor, ScaledTensor, SparseTensor, SumTensor, as_tensor, symmetrize
 from tensor_cases import (
     EVERY,
@@ -78,7 +78,7 @@ def test_compression_multiplies_every_mode(kind, shape, opened, blocks):
     for mode, basis in enumerate(bases):
         if basis is not None:
             expected = np.moveaxis(np.tensordot(expected, basis, axes=(mode, 0)), -1, mode)
-    given = [None if basis is None else like(basis, tensor.reference) for basis in bases]
+    given = [None if basis is None else asarray_like(basis, tensor.reference) for basis in bases]
     assert_allclose(to_host(tensor.compress(*given).to_dense()), expected, atol=1e-12)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codiag._text import html_table, text_table, visible, write_text, written_at_once
+from codiag._text import atomic_write, escape_control, html_table, text_table, write_text
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):
@@ -12,7 +12,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     write_text(path, "old")
 
     def broken():
-        with written_at_once(path) as file:
+        with atomic_write(path) as file:
             file.write(b"half")
             raise RuntimeError("disk full")
 
@@ -25,7 +25,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
 
 
 def test_control_characters_are_shown_as_text():
-    assert visible("a\x1b[2J\u202eb\n日本") == r"a\x1b[2J\u202eb\n日本"
+    assert escape_control("a\x1b[2J\u202eb\n日本") == r"a\x1b[2J\u202eb\n日本"
 
 
 def test_tables_of_text_and_html_show_all_cells_as_text():

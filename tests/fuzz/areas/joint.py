@@ -113,7 +113,7 @@ def stacks_and_methods(draw: Any) -> Case:
     method = draw(st.sampled_from(options))
     orthogonal, symmetric = (draw(FLAGS), True) if method is None else (method.orthogonal, method.symmetric)
     stack = draw(stacks(orthogonal=orthogonal, symmetric=symmetric))
-    arguments: dict[str, Any] = {"matrices": draw(prepared(stack)), "seed": draw(SEEDS)}
+    arguments: dict[str, Any] = {"matrices": draw(prepared(stack)), "rng": draw(SEEDS)}
     valid = True if np.any(stack) else None
     extra = draw(one_of("", "", "weights", "start"))
     if method is None:

@@ -129,7 +129,7 @@ def crowds(draw: Any) -> Case:
     """Draw votes of good crowds, of few workers, of workers who always agree; as numbers and as text."""
     tasks, workers, classes, rng = draw(sizes(1, 40)), draw(sizes(1, 8)), draw(sizes(2, 4)), draw(RNGS)
     kind = draw(one_of("crowd", "crowd", "agree", "one class", "noise"))
-    columns = crowd_votes(tasks, worker_confusions(max(workers, 3), classes, seed=rng), density=1.0, seed=rng).votes
+    columns = crowd_votes(tasks, worker_confusions(max(workers, 3), classes, rng=rng), density=1.0, rng=rng).votes
     task, worker, _ = columns
     if kind != "crowd":
         label = rng.integers(0, classes, task.size) if kind == "noise" else rng.integers(0, classes, tasks)[task]

@@ -64,7 +64,7 @@ def matching(draw: Any) -> Case:
     def given_as(factors: list[np.ndarray]) -> Any:
         if len(factors) == 1:
             return factors[0]
-        fit = codiag.Factorization(np.ones(k), tuple(factors), 0.1, 1.0, True)
+        fit = codiag.Factorization(np.ones(k), tuple(factors), 0.1, True, _norm=1.0)
         return draw(one_of(factors, tuple(factors), fit, (np.ones(k), factors)))
 
     def measured(found: Any, given: dict[str, Any]) -> Problems:
@@ -86,7 +86,7 @@ def sparse_tensors(draw: Any) -> Case:
     coords = np.array([rng.integers(0, size, n) for size in shape])
 
     def build_and_fit(**given: Any) -> Any:
-        fit = codiag.factorize(SparseTensor(**given), 2, seed=0)
+        fit = codiag.factorize(SparseTensor(**given), 2, rng=0)
         return [np.asarray(fit.weights), fit.relative_error]
 
     arguments = {"coords": coords, "values": rng.standard_normal(n), "shape": shape}

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from codiag.models import MixedMembershipCommunities
+from codiag.models import MixedMembershipSBM
 from codiag.models.communities import as_network, connectivity
 
 
@@ -60,7 +60,7 @@ def test_the_order_of_edges_and_their_ends_makes_no_difference():
     names = np.array([f"node {place}" for place in range(matrix.shape[0])])
     edges = names[np.stack(np.triu(matrix).nonzero(), axis=1)]
     model, other = (
-        MixedMembershipCommunities(2, n_partitions=5, random_state=0).fit(pairs)
+        MixedMembershipSBM(2, n_partitions=5, random_state=0).fit(pairs)
         for pairs in (edges, rng.permuted(rng.permutation(edges), axis=1))
     )
     assert_array_equal(other.nodes_, model.nodes_)
@@ -70,8 +70,8 @@ def test_the_order_of_edges_and_their_ends_makes_no_difference():
 
 def test_nodes_without_links_change_nothing():
     matrix = blocks([15, 15], 0.6, 0.1)
-    plain = MixedMembershipCommunities(2, random_state=0).fit(matrix)
-    more = MixedMembershipCommunities(2, random_state=0).fit(np.pad(matrix, (3, 4)))
+    plain = MixedMembershipSBM(2, random_state=0).fit(matrix)
+    more = MixedMembershipSBM(2, random_state=0).fit(np.pad(matrix, (3, 4)))
     assert_array_equal(more.memberships_[3:-4], plain.memberships_)
     assert_array_equal(more.connectivity_, plain.connectivity_)
     assert set(more.labels_[[0, 1, 2, -1]]) == {-1}
@@ -80,7 +80,7 @@ def test_nodes_without_links_change_nothing():
 @pytest.mark.filterwarnings("ignore:.*(partitions of the nodes|n_components)")
 @pytest.mark.parametrize(("name", "k"), [(name, 2) for name in GRAPHS if name != "star"] + [(name, 4) for name in MANY])
 def test_rates_are_between_nothing_and_the_largest_weight(name, k):
-    model = MixedMembershipCommunities(k, random_state=0, n_partitions=4).fit(GRAPHS[name])
+    model = MixedMembershipSBM(k, random_state=0, n_partitions=4).fit(GRAPHS[name])
     assert model.connectivity_.min() >= 0
     assert model.connectivity_.max() <= GRAPHS[name].max()
     assert_array_equal(model.connectivity_, model.connectivity_.T)
@@ -104,7 +104,7 @@ def test_communities_of_nobody_are_told_of():
         for k in (4, 5):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                model = MixedMembershipCommunities(k, n_partitions=10, random_state=seed).fit(matrix)
+                model = MixedMembershipSBM(k, n_partitions=10, random_state=seed).fit(matrix)
             n_shown = np.unique(model.labels_).size
             told = [str(warning.message) for warning in caught if "the strongest of no node" in str(warning.message)]
             assert len(told) == (n_shown < k)
@@ -116,7 +116,7 @@ def test_communities_of_nobody_are_told_of():
 @pytest.mark.filterwarnings("ignore:partitions of the nodes")
 def test_communities_that_were_not_asked_for_have_members():
     for name in ("blocks", "sparse", "star", "bipartite"):
-        model = MixedMembershipCommunities(n_partitions=10, random_state=0).fit(GRAPHS[name])
+        model = MixedMembershipSBM(n_partitions=10, random_state=0).fit(GRAPHS[name])
         assert np.unique(model.labels_[model.labels_ >= 0]).size == model.n_components_
 
 
@@ -139,17 +139,17 @@ def test_communities_that_were_not_asked_for_have_members():
 )
 def test_what_is_no_graph(graph, error, words):
     with pytest.raises(error, match=words):
-        MixedMembershipCommunities(2).fit(graph)
+        MixedMembershipSBM(2).fit(graph)
 
 
 def test_options_of_the_wrong_kind():
     for options, words in (({"degree_corrected": "no"}, "degree_corrected"), ({"n_partitions": 2.0}, "n_partitions")):
         with pytest.raises(TypeError, match=words):
-            MixedMembershipCommunities(2, **options).fit(GRAPHS["blocks"])
+            MixedMembershipSBM(2, **options).fit(GRAPHS["blocks"])
 
 
 def test_edges_may_be_any_collection():
     edges = np.stack(np.triu(GRAPHS["blocks"]).nonzero(), axis=1)
-    model = MixedMembershipCommunities(2, random_state=0).fit(edges)
+    model = MixedMembershipSBM(2, random_state=0).fit(edges)
     for kind in (set(map(tuple, edges.tolist())), iter(edges.tolist())):
-        assert_array_equal(MixedMembershipCommunities(2, random_state=0).fit(kind).memberships_, model.memberships_)
+        assert_array_equal(MixedMembershipSBM(2, random_state=0).fit(kind).memberships_, model.memberships_)

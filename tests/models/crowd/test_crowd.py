@@ -54,7 +54,7 @@ def test_a_rater_who_rates_three_times_counts_three_times():
         warnings.simplefilter("ignore", UserWarning)
         model = DawidSkene(random_state=0).fit(data.votes)
     assert as_votes(data.votes).counts.max() == 3
-    assert_allclose(np.sum(model.confusion_, axis=1), 1)
+    assert_allclose(np.sum(model.confusion_matrices_, axis=1), 1)
 
 
 def em_by_hand(votes, k, n_workers, n_rounds, one_coin):
@@ -88,7 +88,7 @@ def test_expectation_maximization_is_that_of_dawid_and_skene(one_coin):
     model = DawidSkene(init="majority", max_iter=3, smoothing=0.5, tol=0, one_coin=one_coin).fit(data.votes)
     probas, errors, shares = em_by_hand(data.votes, 3, 8, 3, one_coin)
     assert_allclose(model.probas_, probas, atol=1e-12)
-    assert_allclose(model.confusion_, errors, atol=1e-12)
+    assert_allclose(model.confusion_matrices_, errors, atol=1e-12)
     assert_allclose(model.priors_, shares, atol=1e-12)
 
 
@@ -110,7 +110,7 @@ def test_the_objective_never_falls(seed, k, smoothing, init, prior, one_coin):
             votes
         )
     assert np.min(np.diff(model.loss_history_), initial=0) > -1e-10
-    assert_allclose(np.sum(model.confusion_, axis=1), 1)
+    assert_allclose(np.sum(model.confusion_matrices_, axis=1), 1)
     assert_allclose(np.sum(model.probas_, axis=1), 1)
 
 
@@ -132,8 +132,8 @@ def test_moments_recover_classes_if_every_worker_permutes_the_labels():
     gaps = []
     for seed in range(3):
         rng = np.random.default_rng([seed, 9])
-        errors = np.stack([one[rng.permutation(8)] for one in worker_confusions(40, 8, seed=[seed, 1])])
-        votes = crowd_votes(5000, errors, density=0.25, seed=[seed, 2]).votes
+        errors = np.stack([one[rng.permutation(8)] for one in worker_confusions(40, 8, rng=[seed, 1])])
+        votes = crowd_votes(5000, errors, density=0.25, rng=[seed, 2]).votes
         options = {"smoothing": 0.01, "max_iter": 500, "tol": 1e-7}
         truth, moments, majority = (
             DawidSkene(init=init, random_state=seed, **options).fit(votes).log_likelihood_ / votes[0].size
@@ -147,9 +147,9 @@ def test_moments_recover_classes_if_every_worker_permutes_the_labels():
 def test_moments_separate_workers_if_half_of_them_swap_the_classes():
     """Added up their votes say little; partitions that say more count more."""
     for seed in range(3):
-        errors = worker_confusions(40, 2, seed=[seed, 1])
+        errors = worker_confusions(40, 2, rng=[seed, 1])
         errors[::2] = errors[::2, ::-1]
-        votes = crowd_votes(5000, errors, density=0.25, seed=[seed, 2]).votes
+        votes = crowd_votes(5000, errors, density=0.25, rng=[seed, 2]).votes
         options = {"smoothing": 0.01, "max_iter": 500, "tol": 1e-8}
         found, beside = (
             DawidSkene(init=init, random_state=seed, **options).fit(votes).log_likelihood_
@@ -161,7 +161,7 @@ def test_moments_separate_workers_if_half_of_them_swap_the_classes():
 def test_classes_are_named_so_that_most_votes_are_right():
     """Though the rare class is answered like the frequent one, and more often."""
     errors = np.tile(np.array([[0.6, 0.8], [0.4, 0.2]]), (15, 1, 1))
-    data = crowd_votes(20_000, errors, priors=np.array([0.9, 0.1]), seed=0)
+    data = crowd_votes(20_000, errors, priors=np.array([0.9, 0.1]), rng=0)
     model = DawidSkene(random_state=0).fit(data.votes)
     assert np.mean(model.labels_[data.votes[0]] == data.votes[2]) > 0.5
 
@@ -192,7 +192,7 @@ def test_accuracy_of_workers_is_over_tasks_like_these():
     shares = np.array([0.2, 0.8])
     misses, predicted = [], []
     for seed in range(8):
-        data = crowd_votes(1500, errors, density=0.5, priors=shares, seed=seed)
+        data = crowd_votes(1500, errors, density=0.5, priors=shares, rng=seed)
         model = DawidSkene(smoothing=0.01, random_state=0).fit(data.votes)
         misses.append(model.worker_accuracy_ - (0.2 * 0.95 + 0.8 * 0.6))
         predicted.append(model.worker_accuracy_standard_errors_)
@@ -207,23 +207,23 @@ def test_of_a_worker_without_votes_only_the_prior_is_known(smoothing):
     matrix = np.full((300, 21), -1)
     matrix[data.votes[0], data.votes[1]] = data.votes[2]
     model = DawidSkene(smoothing=smoothing, random_state=0).fit(matrix)
-    assert_allclose(model.confusion_[20], 1 / 3)
-    assert_allclose(model.confusion_standard_errors_[20], np.sqrt(1 / 3 * (1 - 1 / 3) / (3 * smoothing + 1)))
+    assert_allclose(model.confusion_matrices_[20], 1 / 3)
+    assert_allclose(model.confusion_matrices_standard_errors_[20], np.sqrt(1 / 3 * (1 - 1 / 3) / (3 * smoothing + 1)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("one_coin", [False, True])
 def test_standard_errors_are_the_deviations_from_the_truth(one_coin):
-    errors = worker_confusions(15, 3, seed=0)
+    errors = worker_confusions(15, 3, rng=0)
     if one_coin:
         right = np.linspace(0.5, 0.9, 15)[:, None, None]
         errors = np.where(np.eye(3, dtype=bool), right, (1 - right) / 2)
     measured, predicted = [], []
     for seed in range(20):
-        data = crowd_votes(1500, errors, density=0.4, seed=seed)
+        data = crowd_votes(1500, errors, density=0.4, rng=seed)
         model = DawidSkene(smoothing=0.01, tol=1e-8, one_coin=one_coin, random_state=0).fit(data.votes)
-        measured.append(model.confusion_ - errors)
-        predicted.append(model.confusion_standard_errors_)
+        measured.append(model.confusion_matrices_ - errors)
+        predicted.append(model.confusion_matrices_standard_errors_)
     ratio = np.sqrt(np.mean(np.square(measured)) / np.mean(np.square(predicted)))
     assert 0.9 < ratio < 1.1
 
@@ -231,10 +231,10 @@ def test_standard_errors_are_the_deviations_from_the_truth(one_coin):
 def test_one_coin_finds_one_number_a_worker():
     right = np.linspace(0.3, 0.9, 12)
     errors = np.where(np.eye(4, dtype=bool), right[:, None, None], (1 - right[:, None, None]) / 3)
-    data = crowd_votes(4000, errors, density=0.5, seed=0)
+    data = crowd_votes(4000, errors, density=0.5, rng=0)
     model = DawidSkene(one_coin=True, random_state=0).fit(data.votes)
     assert_allclose(model.worker_accuracy_, right, atol=0.03)
-    off = model.confusion_[:, ~np.eye(4, dtype=bool)]
+    off = model.confusion_matrices_[:, ~np.eye(4, dtype=bool)]
     assert_allclose(off, np.broadcast_to(off[:, :1], off.shape))
 
 
@@ -286,7 +286,7 @@ OPTIONS = [{}, {"one_coin": True}, {"smoothing": 1.0}, {"max_iter": 0}]
 
 def votes_with_copies_and_repetitions():
     """Return columns of votes in which worker 9 copies worker 0 and 30 votes are given twice, and the true classes."""
-    data, rng = crowd_votes(150, worker_confusions(9, 3, seed=0), density=0.6, seed=1), np.random.default_rng(2)
+    data, rng = crowd_votes(150, worker_confusions(9, 3, rng=0), density=0.6, rng=1), np.random.default_rng(2)
     matrix = np.full((150, 10), -1)
     matrix[data.votes[0], data.votes[1]] = data.votes[2]
     matrix[:, 9] = matrix[:, 0]
@@ -304,7 +304,13 @@ def test_the_order_of_votes_does_not_matter(options, n_gold):
     one, other = (
         DawidSkene(random_state=0, **options).fit(tuple(columns[:, rows]), gold) for rows in (slice(None), shuffled)
     )
-    for name in ("probas_", "priors_", "confusion_", "confusion_standard_errors_", "worker_accuracy_interval_"):
+    for name in (
+        "probas_",
+        "priors_",
+        "confusion_matrices_",
+        "confusion_matrices_standard_errors_",
+        "worker_accuracy_interval_",
+    ):
         assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-12, err_msg=name)
 
 
@@ -330,7 +336,9 @@ def test_estimates_do_not_depend_on_names(options, init, tolerance):
     tasks, workers, classes = (name[1] for name in names)
     assert_allclose(other.probas_[tasks][:, classes], one.probas_, atol=tolerance)
     assert_allclose(other.priors_[classes], one.priors_, atol=tolerance)
-    assert_allclose(other.confusion_[workers][:, classes][:, :, classes], one.confusion_, atol=tolerance)
+    assert_allclose(
+        other.confusion_matrices_[workers][:, classes][:, :, classes], one.confusion_matrices_, atol=tolerance
+    )
     assert_allclose(other.worker_accuracy_[workers], one.worker_accuracy_, atol=tolerance)
 
 
@@ -341,13 +349,13 @@ def test_too_few_steps_are_warned_of():
     assert [one.filename for one in caught] == [__file__]
     assert not model.converged_
     for asked in ({}, {"max_iter": 2, "tol": 0}, {"max_iter": 0}):
-        assert DawidSkene(smoothing=1.0, random_state=0, **asked).learn(votes) == ()
+        assert DawidSkene(smoothing=1.0, random_state=0, **asked)._fit(votes) == ()
 
 
 @pytest.mark.parametrize("step", ["fit", "fit_predict", "fit_predict_proba"])
 def test_warnings_point_at_the_line_that_called(step):
     votes = np.arange(4) // 2, np.arange(4) % 2, np.array([0, 1, 0, 1])
-    (told,) = DawidSkene(random_state=0).learn(votes)
+    (told,) = DawidSkene(random_state=0)._fit(votes)
     with pytest.warns(UserWarning, match="^The method of moments") as caught:
         getattr(DawidSkene(random_state=0), step)(votes)
     assert [(str(one.message), one.filename) for one in caught] == [(str(told), __file__)]
@@ -360,7 +368,7 @@ def test_workers_without_a_task_of_a_class_have_uniform_labels_for_it(max_iter):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = DawidSkene(smoothing=0, max_iter=max_iter, random_state=0).fit((task, worker, label))
-    assert_allclose(model.confusion_.sum(axis=1), 1)
+    assert_allclose(model.confusion_matrices_.sum(axis=1), 1)
 
 
 @pytest.mark.parametrize(

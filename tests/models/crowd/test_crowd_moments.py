@@ -20,7 +20,9 @@ def test_errors_of_moments_fall_like_the_root_of_the_tasks():
         runs = [crowd(3, n=n, n_workers=30, seed=seed) for seed in range(3)]
         fits = [DawidSkene(max_iter=0, random_state=0).fit(run.votes) for run in runs]
         errors.append(
-            np.mean([np.abs(fit.confusion_ - run.confusions).mean() for fit, run in zip(fits, runs, strict=True)])
+            np.mean(
+                [np.abs(fit.confusion_matrices_ - run.confusions).mean() for fit, run in zip(fits, runs, strict=True)]
+            )
         )
     slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
     assert -0.6 < slope < -0.4
@@ -32,7 +34,7 @@ def test_any_method_serves(method):
     method = ALS(init=NOJD()) if method == "als" else method
     model = DawidSkene(method=method, max_iter=0, n_partitions=5, random_state=0).fit(data.votes)
     assert model.init_ == "moments"
-    assert np.abs(model.confusion_ - data.confusions).mean() < 0.06
+    assert np.abs(model.confusion_matrices_ - data.confusions).mean() < 0.06
 
 
 @pytest.mark.parametrize(
@@ -77,10 +79,10 @@ def test_partitions_that_tell_more_count_more():
     """Of workers of whom half swap the classes, few partitions hold unlike groups; those decide."""
     misses = []
     for seed in range(4):
-        errors = worker_confusions(40, 2, seed=[seed, 1])
+        errors = worker_confusions(40, 2, rng=[seed, 1])
         errors[::2] = errors[::2, ::-1]
-        data = crowd_votes(5000, errors, density=0.25, seed=[seed, 2])
-        found = DawidSkene(max_iter=0, random_state=0).fit(data.votes).confusion_
+        data = crowd_votes(5000, errors, density=0.25, rng=[seed, 2])
+        found = DawidSkene(max_iter=0, random_state=0).fit(data.votes).confusion_matrices_
         misses.append(min(np.abs(found[..., order] - errors).mean() for order in ([0, 1], [1, 0])))
     assert np.mean(misses) < 0.04
 

@@ -74,7 +74,7 @@ def uneven(kind, k, seed, n_workers=60, n_tasks=400, per_task=5):
     if rates is not None:
         errors = np.where(np.eye(k, dtype=bool), rates[:, None, None], (1 - rates[:, None, None]) / (k - 1))
     else:
-        errors = worker_confusions(n_workers, k, adversarial=0.15 if kind == "adversarial" else 0, seed=[seed, 1])
+        errors = worker_confusions(n_workers, k, adversarial=0.15 if kind == "adversarial" else 0, rng=[seed, 1])
         errors = errors[rng.permutation(n_workers)]
     priors = rng.dirichlet(np.full(k, 5.0))
     appetite = np.exp(rng.normal(0, 1.6, n_workers))
@@ -163,7 +163,7 @@ def test_intervals_of_beta_distributions_have_their_quantiles():
 @pytest.mark.parametrize("smoothing", ["estimated", 1.0])
 def test_intervals_come_as_the_votes_do(smoothing):
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    columns = crowd_votes(60, worker_confusions(6, 2, seed=0), seed=1).votes
+    columns = crowd_votes(60, worker_confusions(6, 2, rng=0), rng=1).votes
     votes = dict(zip(("task", "worker", "label"), columns, strict=True))
     makes = (votes, pd.DataFrame(votes), pl.DataFrame(votes))
     plain, frame, other = (fitted(one, smoothing=smoothing) for one in makes)
@@ -177,7 +177,7 @@ def test_intervals_come_as_the_votes_do(smoothing):
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_tables_are_frames_of_the_library_of_the_votes(library):
     module = pytest.importorskip(library)
-    columns = crowd_votes(60, worker_confusions(6, 2, seed=0), seed=1).votes
+    columns = crowd_votes(60, worker_confusions(6, 2, rng=0), rng=1).votes
     votes = dict(zip(("task", "judge", "label"), columns, strict=True))
     frame = (module.table if library == "pyarrow" else module.DataFrame)(votes)
     plain, model = fitted(columns), fitted(frame)
@@ -194,11 +194,11 @@ def test_standard_errors_of_the_default_are_the_deviations_from_the_truth():
     """Of workers drawn from one distribution, on average over them."""
     measured, predicted = [], []
     for seed in range(6):
-        errors = worker_confusions(25, 2, seed=[seed, 3])
-        data = crowd_votes(300, errors, density=0.3, seed=seed)
+        errors = worker_confusions(25, 2, rng=[seed, 3])
+        data = crowd_votes(300, errors, density=0.3, rng=seed)
         model = fitted(data.votes)
-        measured.append(model.confusion_ - errors)
-        predicted.append(model.confusion_standard_errors_)
+        measured.append(model.confusion_matrices_ - errors)
+        predicted.append(model.confusion_matrices_standard_errors_)
     ratio = np.sqrt(np.mean(np.square(measured)) / np.mean(np.square(predicted)))
     assert 0.75 < ratio < 1.25
 
@@ -217,7 +217,7 @@ def test_standard_errors_of_the_default_are_the_deviations_from_the_truth():
 )
 def test_bad_options_are_named(options, kind, message):
     with pytest.raises(kind, match=message):
-        fitted(crowd_votes(40, worker_confusions(6, 2, seed=0), seed=1).votes, **options)
+        fitted(crowd_votes(40, worker_confusions(6, 2, rng=0), rng=1).votes, **options)
 
 
 def test_a_prior_that_is_not_a_number_is_refused_for_one_class_too():
@@ -226,7 +226,9 @@ def test_a_prior_that_is_not_a_number_is_refused_for_one_class_too():
 
 
 def test_models_are_those_that_labels_come_from():
-    data = crowd_votes(200, worker_confusions(10, 3, seed=0), density=0.5, seed=1)
+    data = crowd_votes(200, worker_confusions(10, 3, rng=0), density=0.5, rng=1)
     model = fitted(data.votes)
-    assert_allclose(model.worker_accuracy_, np.einsum("wcc,c->w", *CrowdModel(model.confusion_, model.priors_)))
+    assert_allclose(
+        model.worker_accuracy_, np.einsum("wcc,c->w", *CrowdModel(model.confusion_matrices_, model.priors_))
+    )
     assert_allclose(model.predict_proba(data.votes), model.probas_, atol=1e-9)

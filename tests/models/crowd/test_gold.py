@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from codiag.models import DawidSkene
-from codiag.models.crowd import CrowdModel, as_votes, expect, with_gold
+from codiag.models.crowd import CrowdModel, as_votes, expect, with_known_classes
 from codiag.synthetic import crowd_votes, worker_confusions
 from simulated import crowd
 
@@ -36,13 +36,13 @@ def test_with_all_classes_known_workers_are_counted():
     model = DawidSkene(init="majority", smoothing=1.0).fit(data.votes, y=known(data, 200))
     cells = np.ones((6, 3, 3))
     np.add.at(cells, (worker, label, data.truth[task]), 1)
-    assert_allclose(model.confusion_, cells / cells.sum(axis=1, keepdims=True), atol=1e-12)
+    assert_allclose(model.confusion_matrices_, cells / cells.sum(axis=1, keepdims=True), atol=1e-12)
     assert_allclose(model.priors_, (np.bincount(data.truth) + 1) / 203, atol=1e-12)
 
 
 def test_the_likelihood_is_that_of_votes_and_known_classes():
     data = crowd(n=30, n_workers=5, density=1.0)
-    votes = with_gold(as_votes(data.votes), known(data, 10))
+    votes = with_known_classes(as_votes(data.votes), known(data, 10))
     shares = np.array([0.5, 0.3, 0.2])
     task, worker, label = data.votes
     joint = np.tile(shares, (30, 1))
@@ -53,7 +53,7 @@ def test_the_likelihood_is_that_of_votes_and_known_classes():
 
 
 def test_gold_labels_name_the_classes_of_a_crowd_that_is_mostly_wrong():
-    data = crowd_votes(500, worker_confusions(12, 3, adversarial=0.8, seed=0), seed=1)
+    data = crowd_votes(500, worker_confusions(12, 3, adversarial=0.8, rng=0), rng=1)
     model = DawidSkene(random_state=0)
     alone, told = (model.fit(data.votes, gold).labels_ for gold in (None, known(data, 10)))
     assert np.mean(alone == data.truth) < 0.1
@@ -113,7 +113,7 @@ def test_rows_of_a_matrix_have_a_class_each():
 )
 def test_gold_labels_of_no_task_are_none(gold):
     votes = as_votes(crowd(n=30, n_workers=5, density=1.0).votes)
-    assert with_gold(votes, gold).gold is None
+    assert with_known_classes(votes, gold).known_class is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from codiag.synthetic import crowd_votes, worker_confusions
 
 def crowd(n_invalid=2):
     """Return 3,000 votes of ten workers, some of them errors of two kinds."""
-    task, worker, label = crowd_votes(300, worker_confusions(10, 2, seed=0), seed=1).votes
+    task, worker, label = crowd_votes(300, worker_confusions(10, 2, rng=0), rng=1).votes
     label = np.array(["bad", "good"], dtype=object)[label]
     label[[5, 11][:n_invalid]] = "ERROR"
     label[17] = "I cannot say"
@@ -45,7 +45,7 @@ def test_shares_and_labels_to_keep_decide():
     assert set_aside_invalid(columns, least_share=0)[1] == {}
     assert set_aside_invalid(columns, least_share=0.0005)[1] == {"I cannot say": 1}
     assert set_aside_invalid(columns, least_share=0.0003)[1] == {}
-    assert set_aside_invalid(columns, keep=["ERROR"])[1] == {"I cannot say": 1}
+    assert set_aside_invalid(columns, always_valid=["ERROR"])[1] == {"I cannot say": 1}
     columns["label"][0] = "ERROR"  # with two others a thousandth of 3,000, which is not less
     assert set_aside_invalid(columns)[1] == {"I cannot say": 1}
 
@@ -73,8 +73,8 @@ def test_missing_labels_are_left_to_the_model():
     [
         ({"least_share": -0.1}, "^least_share must"),
         ({"least_share": "x"}, "least_share must"),
-        ({"keep": "bad"}, "^keep must"),
-        ({"keep": 3}, "^keep must"),
+        ({"always_valid": "bad"}, "^always_valid must"),
+        ({"always_valid": 3}, "^always_valid must"),
     ],
 )
 def test_bad_options_are_refused(options, message):

@@ -11,7 +11,7 @@ from codiag.synthetic import crowd_votes, worker_confusions
 
 
 def crowd(n):
-    return crowd_votes(n, worker_confusions(20, 3, adversarial=0.2, seed=[0, 1]), density=0.8, seed=[0, 2])
+    return crowd_votes(n, worker_confusions(20, 3, adversarial=0.2, rng=[0, 1]), density=0.8, rng=[0, 2])
 
 
 def test_kinds_of_votes_give_one_answer():
@@ -24,7 +24,7 @@ def test_kinds_of_votes_give_one_answer():
     for votes, missing in ((matrix, -1), (np.where(matrix < 0, np.nan, matrix), -1), (matrix + 1, 0), (named, -1)):
         other = DawidSkene(random_state=0, missing=missing).fit(votes)
         assert_allclose(other.probas_, plain.probas_, atol=1e-9)
-        assert_allclose(other.confusion_, plain.confusion_, atol=1e-9)
+        assert_allclose(other.confusion_matrices_, plain.confusion_matrices_, atol=1e-9)
     assert set(DawidSkene().fit_predict(named)) == {"a", "b", "c"}
 
 
@@ -55,13 +55,13 @@ def test_pandas_comes_back_as_crowd_kit_has_it():
     model = DawidSkene(random_state=0).fit(frame)
     assert model.labels_.index.name == "task"
     assert model.labels_.name == "agg_label"
-    assert model.confusion_.index.names == ["worker", "label"]
-    assert_allclose(model.confusion_.loc[3].sum(axis=0), 1)
+    assert model.confusion_matrices_.index.names == ["worker", "label"]
+    assert_allclose(model.confusion_matrices_.loc[3].sum(axis=0), 1)
     assert_allclose(model.probas_.sum(axis=1), 1)
     assert_allclose(model.priors_.sum(), 1)
     assert list(model.probas_.columns) == [0, 1, 2]
     plain = DawidSkene(random_state=0).fit(data.votes)
-    assert_allclose(model.confusion_.to_numpy().reshape(-1, 3, 3), plain.confusion_)
+    assert_allclose(model.confusion_matrices_.to_numpy().reshape(-1, 3, 3), plain.confusion_matrices_)
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,10 @@ def test_where_classes_begin_is_known_as_well_as_the_judges_agree():
 
 @pytest.mark.parametrize("sizes", [(1,) * 6, (3, 2, 1)])
 def test_the_likelihood_never_falls(sizes):
-    jury = jury_votes(300, sizes, 4, ordered=True, seed=0)
+    jury = jury_votes(300, sizes, 4, ordered=True, rng=0)
     votes = as_votes(jury.votes)
-    family = np.where(np.bincount(jury.families)[jury.families] > 1, jury.families, -1)
-    history = run_ordered(votes, family, 40, 0.0).history
+    cluster = np.where(np.bincount(jury.clusters)[jury.clusters] > 1, jury.clusters, -1)
+    history = run_ordered(votes, cluster, 40, 0.0).history
     assert np.min(np.diff(history)) > -1e-3 / np.sqrt(votes.label.size)  # up to the prior of the judges
     assert history[-1] > history[0]
 
@@ -60,19 +60,19 @@ def test_thresholds_and_slopes_are_found():
 
 
 def test_grades_are_labelled_better_if_they_are_ordered():
-    graded = jury_votes(800, (6, 4, 3, 2), 4, ordered=True, shared=0.5, seed=0)
-    families = graded.families.tolist()
+    graded = jury_votes(800, (6, 4, 3, 2), 4, ordered=True, shared=0.5, rng=0)
+    clusters = graded.clusters.tolist()
     right = [
-        np.mean(Jury(families=families, ordered=ordered, random_state=0).fit_predict(graded.votes) == graded.truth)
+        np.mean(Jury(clusters=clusters, ordered=ordered, random_state=0).fit_predict(graded.votes) == graded.truth)
         for ordered in (True, False)
     ]
     assert right[0] > right[1] + 0.02
 
 
 def test_known_grades_are_held():
-    graded = jury_votes(200, (1,) * 7, 3, ordered=True, seed=1)
+    graded = jury_votes(200, (1,) * 7, 3, ordered=True, rng=1)
     wrong = {task: int(graded.truth[task] + 1) % 3 for task in range(20)}
-    model = Jury(families=None, ordered=True, random_state=0).fit(graded.votes, wrong)
+    model = Jury(clusters=None, ordered=True, random_state=0).fit(graded.votes, wrong)
     assert model.labels_[:20].tolist() == list(wrong.values())
     with pytest.raises(TypeError, match=r"^ordered must"):
         Jury(ordered="yes").fit(graded.votes)

@@ -72,7 +72,7 @@ def test_complex_sources_do_not_depend_on_the_mixing():
 
 
 def test_real_recordings_are_the_same_as_complex_numbers():
-    channels = mixed_signals(3000, ["autoregressive"] * 3, seed=0).channels
+    channels = mixed_signals(3000, ["autoregressive"] * 3, rng=0).channels
     found, mixing = (SOBI(lags=8).fit(x).mixing_ for x in (channels.astype(complex), channels))
     assert_allclose(in_phase(found, mixing.astype(complex))[0], mixing, atol=1e-6)
 

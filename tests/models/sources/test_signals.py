@@ -41,10 +41,10 @@ class TestIndices:
 class TestSignals:
     def test_sources_have_unit_variance_and_follow_the_seed(self):
         kinds = [*COLORED, *CURVED, "gaussian"]
-        mixed = mixed_signals(500, kinds, noise=0.1, n_channels=14, seed=3)
+        mixed = mixed_signals(500, kinds, noise=0.1, n_channels=14, rng=3)
         assert_allclose(mixed.sources.mean(axis=0), 0, atol=1e-12)
         assert_allclose(mixed.sources.std(axis=0), 1)
-        again = mixed_signals(500, kinds, noise=0.1, n_channels=14, seed=3)
+        again = mixed_signals(500, kinds, noise=0.1, n_channels=14, rng=3)
         assert np.array_equal(mixed.channels, again.channels)
         noise = mixed.channels - mixed.sources @ mixed.mixing.T
         assert np.std(noise) == pytest.approx(0.1 * np.sqrt(np.mean((mixed.sources @ mixed.mixing.T) ** 2)), rel=0.05)

@@ -33,7 +33,7 @@ def test_exact_covariances_are_separated_exactly():
     epochs = (sources @ mixing.T).T[None]
     assert minimum_distance(SOBI(lags=10, max_iter=0).fit(epochs).components_, mixing) < 2e-3
     cosines = np.cos(2 * np.pi * np.outer(np.arange(11), 1 / np.array([12, 20, 50])))
-    fit = codiag.joint_diagonalize((mixing * cosines[:, None, :]) @ mixing.T, seed=0)
+    fit = codiag.joint_diagonalize((mixing * cosines[:, None, :]) @ mixing.T, rng=0)
     assert minimum_distance(fit.inverse, mixing) < 1e-12
 
 
@@ -105,7 +105,7 @@ def test_standard_errors_are_those_of_repeated_draws(model, draw):
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_sources_that_are_alike_are_named(model, kinds):
     """White sources have no spectra to tell them apart, and Gaussians no cumulants."""
-    mixed = mixed_signals(3000, kinds, seed=1)
+    mixed = mixed_signals(3000, kinds, rng=1)
     model.fit(mixed.channels)
     third = np.argmax(np.abs(model.components_ @ mixed.mixing[:, 2]))
     assert model.unresolved_ == [tuple(place for place in range(3) if place != third)]

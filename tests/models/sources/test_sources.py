@@ -79,11 +79,11 @@ def test_channels_of_rounding_noise_are_ignored():
 
 
 def test_fewer_components_are_those_of_the_leading_variances():
-    mixed = mixed_signals(5000, COLORED[:3], n_channels=6, noise=0.01, seed=2)
+    mixed = mixed_signals(5000, COLORED[:3], n_channels=6, noise=0.01, rng=2)
     model = SOBI(3, lags=20).fit(mixed.channels)
     assert model.components_.shape == (3, 6)
     assert minimum_distance(model.components_, mixed.mixing) < 0.1
-    clean = mixed_signals(500, COLORED[:3], n_channels=6, seed=2).channels
+    clean = mixed_signals(500, COLORED[:3], n_channels=6, rng=2).channels
     assert SOBI().fit(clean).n_components_ == 3
     with pytest.raises(ValueError, match="^n_components must"):
         SOBI(4).fit(clean)

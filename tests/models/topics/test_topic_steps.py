@@ -21,7 +21,7 @@ from codiag.models.topics import (
     estimated_word_prior,
     expected_histogram,
     histogram,
-    polished,
+    refined,
     topic_mixtures,
 )
 from simulated import matched, mixed_corpus, single_topic_corpus
@@ -108,7 +108,7 @@ def test_momentum_changes_the_way_and_not_the_end(monkeypatch):
     start = Start.of(WordPosteriors, (topics + mean) / 2, prior, mean, has_fixed_sum=False)
 
     def after(n_steps):
-        return polished(counts, start, n_steps, settle=False).counts.topics
+        return refined(counts, start, n_steps, settle=False).counts.topics
 
     end, early = after(150), after(15)
     monkeypatch.setattr(WordPosteriors, "max_momentum", 0.0)

@@ -18,9 +18,9 @@ ORTHOGONAL = [name for name, case in DIAGONALIZERS.items() if case.orthogonal an
 def displacements(case, method, size, n, eps):
     """Return the displacement of the factors by noise of size eps, measured and predicted."""
     clean = case.stack(size, n, seed=1)
-    noise = matrix_stack(np.zeros((size, size)), n, noise=1.0, seed=2).matrices
+    noise = matrix_stack(np.zeros((size, size)), n, noise=1.0, rng=2).matrices
     predicted = eps * (cardoso if case.orthogonal else afsari)(clean.factor, clean.diagonals, noise)
-    fit = method(clean.matrices + eps * noise, seed=0)
+    fit = method(clean.matrices + eps * noise, rng=0)
     return match_components(fit.factor, clean.factor).factors[0] - clean.factor, predicted
 
 
@@ -40,7 +40,7 @@ def test_error_of_both_sides_is_the_first_order_prediction(name, eps):
     noise = np.random.default_rng(2).standard_normal(clean.matrices.shape)
     sides = (clean.factor, clean.right_factor)
     predicted = two_sided(*sides, clean.diagonals, noise, orthogonal=case.orthogonal)
-    fit = case.exactly(clean.matrices + eps * noise, seed=0)
+    fit = case.exactly(clean.matrices + eps * noise, rng=0)
     for found, true, expected in zip(match_components(fit, sides).factors, sides, predicted, strict=True):
         assert np.linalg.norm(found - true) / (eps * np.linalg.norm(expected)) == pytest.approx(1, abs=2e-3)
         # The remainder is of second order: eps times what it multiplies, which is of order ten here.
@@ -72,7 +72,7 @@ def test_standard_errors_are_calibrated(name, rank):
     squares, predicted = [], []
     for trial in range(120):
         noise = case.noise(12, 9, seed=trial) * 1e-4
-        fit = method(clean.matrices + noise, seed=trial)
+        fit = method(clean.matrices + noise, rng=trial)
         matching = match_components(fit.factor, clean.factor)
         squares.append(np.sum(np.abs(matching.factors[0] - clean.factor) ** 2, axis=0))
         predicted.append(fit.standard_errors[matching.permutation] ** 2)
@@ -87,12 +87,12 @@ def test_noise_level_is_estimated(name):
     case = CASES[name]
     stack = case.stack(20, 12, noise=3e-4)
     # (20 * 19 / 2 pairs or twice as many) x 10 degrees of freedom: 2-3 % by chance.
-    assert case.method(stack.matrices, seed=0).noise == pytest.approx(3e-4, rel=0.08)
+    assert case.method(stack.matrices, rng=0).noise == pytest.approx(3e-4, rel=0.08)
 
 
 def test_two_matrices_say_nothing_about_the_noise_of_free_factors():
     stack = DIAGONALIZERS["UWEDGE"].stack(5, 2, noise=1e-3)
-    fit = DIAGONALIZERS["UWEDGE"].method(stack.matrices, seed=0)
+    fit = DIAGONALIZERS["UWEDGE"].method(stack.matrices, rng=0)
     assert np.isnan(fit.noise)
     assert np.all(np.isnan(fit.standard_errors))
 
@@ -100,8 +100,8 @@ def test_two_matrices_say_nothing_about_the_noise_of_free_factors():
 def test_right_standard_errors_are_those_of_the_transposed_problem():
     case = DIAGONALIZERS["TwoSided"]
     stack = case.stack(6, 9, noise=1e-3)
-    fit = case.exactly(stack.matrices, seed=0)
-    mirrored = case.exactly(stack.matrices.transpose(0, 2, 1), seed=0)
+    fit = case.exactly(stack.matrices, rng=0)
+    mirrored = case.exactly(stack.matrices.transpose(0, 2, 1), rng=0)
     order = match_components(mirrored.factor, fit.right_factor).permutation
     np.testing.assert_allclose(fit.transposed().standard_errors, mirrored.standard_errors[order], rtol=1e-6)
 

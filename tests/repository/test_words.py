@@ -1,0 +1,82 @@
+"""Names and messages use the field's words: none of our former private ones is left in the package."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import codiag
+
+PACKAGE = Path(codiag.__file__).parent
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if "drop_in" not in path.parts)  # other libraries' words there
+
+NAMES = """
+observed seed monitor max_seconds effort stages Stage Stages Scatter scatter_of estimate_scatter residual_replication
+complaint complaints complaint_about refusal UndeterminedError is_one_sided is_curved
+restricts supports_steps holds_by_rows on_rows states_variance slope_at_zero model_of Screened Grown Listed Filled
+Extended Stabilized End Outcome swapped revived regrown is_enough n_meetings MEETINGS FEW DOUBTFUL Scoring _scored
+explore_scored Cells Shares Slab Layout layout folded expanded pack Curvature Restricted Scaled evened hollow_eigenpairs
+Powers climbed powers_in_span Quiet Widths learn keep polished strategy moments_by_number moved like precise double pick
+inert visible written_at_once Described worth worths alike families families_ effective_votes_ doubt_table
+confusion_ confusion_spread_ decision gold MixedMembershipCommunities factorization_ n_jackknife rivals
+_unasked _is_watched PATIENCE SILENCE intervals_of to_frames HostSteps QuickSteps Equations Watch watch Watcher
+""".split()  # noqa: SIM905
+"""Identifiers: the second column of the table of names in the review of 0.3.0."""
+
+PHRASES = [
+    "stand out",
+    "stands out",
+    "to spare",
+    "cancel each other",
+    "scatters",
+    "how entries scatter",
+    "is worth",
+    "are worth",
+    "think alike",
+    "yes or no",
+    "one run is enough",
+    "in doubt",
+    "measurably worse",
+    "which is enough for every tensor",
+    "several minima, and too few",
+]
+"""Parts of sentences that practitioners had to read twice."""
+
+ALLOWED = {("cli", "seed"), ("plotting", "visible"), ("plotting", "families"), ("plotting", "layout")}
+"""The option of the command line, and words of matplotlib."""
+
+
+def names_in(tree):
+    """Yield the names of functions, classes, parameters, attributes and constants; local variables are free."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.arg | ast.keyword):
+            yield node.arg
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_names_are_those_of_the_field(path):
+    found = set(names_in(ast.parse(path.read_text()))) & set(NAMES)
+    place = path.relative_to(PACKAGE).parts[0]
+    assert {name for name in found if (place, name) not in ALLOWED} == set()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_sentences_are_those_of_the_field(path):
+    """In messages, docstrings and comments."""
+    text = " ".join(re.sub(r"[\"'#]", " ", path.read_text()).split()).lower()
+    assert [phrase for phrase in PHRASES if phrase in text] == []
+
+
+def test_the_lists_are_words():
+    assert all(ast.parse(name, mode="eval") for name in NAMES)
+    assert len(set(NAMES)) == len(NAMES)
