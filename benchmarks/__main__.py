@@ -39,8 +39,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", help="grids to run; by default all of the chosen size")
     parser.add_argument("--full", action="store_true", help="the whole, hours rather than minutes")
-    rival = "another rival: a function of a tensor, a rank and a seed that returns factors"
-    parser.add_argument("--peer", action="append", default=[], metavar="MODULE:FUNCTION", help=rival)
+    baseline = "another baseline: a function of a tensor, a rank and a seed that returns factors"
+    parser.add_argument("--peer", action="append", default=[], metavar="MODULE:FUNCTION", help=baseline)
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # for this program: how well everybody did is what it measures
     command = "make bench-full" if options.full else "make bench"

@@ -150,7 +150,7 @@ def _fitted(tensor: Any, rank: int, **stated: Any) -> codiag.Factorization:
     """Fit a tensor; what it would warn of is in the table."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", codiag.ConvergenceWarning)
-        return codiag.factorize(tensor, rank, seed=0, **stated)
+        return codiag.factorize(tensor, rank, rng=0, **stated)
 
 
 def _row(name: str, data: Any, rank: int, peer: Peer, runs: int = RUNS, **stated: Any) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ def _row(name: str, data: Any, rank: int, peer: Peer, runs: int = RUNS, **stated
             break
         n_iterations *= 2
     best = min([theirs, *(peer(data, rank, ITERATIONS, seed) for seed in range(1, runs))])
-    ended = next((stage.name for stage in fit.stages if "out of" in stage.name), "its own rule")
+    ended = next((stage.name for stage in fit.history if "out of" in stage.name), "its own rule")
     numbers = (f"{seconds:.2f}", f"{their_seconds:.2f}", f"{seconds / their_seconds:.2f}")
     errors = (f"{fit.relative_error:.5f}", f"{theirs:.5f} ({n_iterations})", f"{best:.5f}")
     return name, str(rank), *numbers, *errors, f"{fit.relative_error / best - 1:+.1e}", ended
@@ -213,9 +213,9 @@ def misfits() -> str:
     def rows() -> Iterator[tuple[str, ...]]:
         noise = np.random.default_rng(0).standard_normal((100, 100, 100))
         yield _row("noise, 100^3", noise, 20, masked_als, 1)
-        planted = noisy_tensor((60, 10, 12), 3, noise=0.05, seed=0).tensor
+        planted = noisy_tensor((60, 10, 12), 3, noise=0.05, rng=0).tensor
         yield _row("60 x 10 x 12, three components", planted, 40, masked_als, 3)
-        holed = noisy_tensor((20, 15, 12), 5, noise=0.05, seed=0).tensor.copy()
+        holed = noisy_tensor((20, 15, 12), 5, noise=0.05, rng=0).tensor.copy()
         holed[np.random.default_rng(0).random(holed.shape) < 0.3] = np.nan
         yield _row("20 x 15 x 12, five components, 30 % missing", holed, 3, masked_als)
 
@@ -226,7 +226,7 @@ def growth() -> str:
     """Compare tensors with a fifth of the entries missing with complete ones."""
     rows = []
     for size in (50, 100, 200):
-        whole = noisy_tensor((size,) * 3, 5, noise=0.1, seed=0).tensor
+        whole = noisy_tensor((size,) * 3, 5, noise=0.1, rng=0).tensor
         holed = np.where(np.random.default_rng(0).random(whole.shape) < 0.2, np.nan, whole)
         _fitted(whole, 5)
         times = [timed(partial(_fitted, one, 5), time.thread_time)[1] for one in (whole, holed)]
@@ -243,7 +243,7 @@ def ranks() -> str:
         ("neurons 80 x 150 x 100, a fifth of the pairs missing", recording(), range(1, 8), {}),
     ]
     for name, data, wanted, stated in tried:
-        choose = partial(codiag.choose_rank, data, wanted, seed=0, **stated)
+        choose = partial(codiag.choose_rank, data, wanted, rng=0, **stated)
         choice, seconds = timed(choose, time.thread_time)
         rows.append((name, f"{wanted[0]}-{wanted[-1]}", f"{seconds:.1f}", str(choice.rank)))
     return "## Choosing the rank\n" + table(("data", "ranks", "s", "chosen"), rows)
@@ -331,7 +331,7 @@ def _small_fit(kind: str, sign: bool, seed: int) -> tuple[str, bool, float, floa
         stated = {"constraints": "nonnegative" if sign else None}
         fit, seconds = timed(lambda: _fitted(tensor, rank, **stated), time.thread_time)
         best = plain_als(tensor, rank, seed, nonnegative=sign)
-    is_sure = fit.converged and not any(stage.in_doubt for stage in fit.stages)
+    is_sure = fit.converged and not any(stage.in_doubt for stage in fit.history)
     return kind, sign, fit.relative_error, best, is_sure, seconds
 
 

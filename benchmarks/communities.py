@@ -20,7 +20,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from benchmarks.measure import megabytes, run_parts, table, timed
 from codiag.datasets import load_facebook
 from codiag.metrics import overlapping_nmi
-from codiag.models import MixedMembershipCommunities
+from codiag.models import MixedMembershipSBM
 from codiag.synthetic import mixed_membership_graph
 
 SIMULATED = (
@@ -66,10 +66,10 @@ def simulated(threshold: float = 0.3) -> str:
         names = ("ours", "plain", "twenty", "oracle", "leiden", "seconds")
         scores: dict[str, list[float]] = {name: [] for name in names}
         for seed in range(5):
-            graph = mixed_membership_graph(n, k, alpha_0=alpha_0, inside=inside, outside=outside, seed=seed)
+            graph = mixed_membership_graph(n, k, alpha_0=alpha_0, inside=inside, outside=outside, rng=seed)
             truth = graph.memberships >= threshold
             for name, options in (("ours", {}), ("plain", {"degree_corrected": False}), ("twenty", {"max_iter": 20})):
-                model = MixedMembershipCommunities(k, random_state=seed, **options)
+                model = MixedMembershipSBM(k, random_state=seed, **options)
                 seconds = timed(partial(model.fit, graph.adjacency))[1]
                 scores[name].append(overlapping_nmi(model.overlapping_labels(threshold), truth))
                 if name == "ours":
@@ -102,17 +102,17 @@ def dormitories() -> str:
         def score(labels: np.ndarray, truth: np.ndarray = truth, known: np.ndarray = known) -> float:
             return float(normalized_mutual_info_score(truth[known], labels[known]))
 
-        rivals = [leiden(data.adjacency, seed) for seed in range(10)]
-        found = [score(labels) for labels in rivals]
-        rows.append((school, name, "", "Leiden", _spread(found), "", f"{rivals[0].max() + 1} communities"))
+        baselines = [leiden(data.adjacency, seed) for seed in range(10)]
+        found = [score(labels) for labels in baselines]
+        rows.append((school, name, "", "Leiden", _spread(found), "", f"{baselines[0].max() + 1} communities"))
         for k in sizes:
             for corrected in (True, False):
                 for method in (None, "nojd1", "ojd1", "tpm"):
                     pairs = []
                     for seed in range(10):
                         options: Any = {"method": method, "degree_corrected": corrected, "random_state": seed}
-                        model = MixedMembershipCommunities(k, **options).fit(data.adjacency)
-                        moments = MixedMembershipCommunities(k, max_iter=0, **options).fit(data.adjacency)
+                        model = MixedMembershipSBM(k, **options).fit(data.adjacency)
+                        moments = MixedMembershipSBM(k, max_iter=0, **options).fit(data.adjacency)
                         pairs.append([score(moments.labels_), score(model.labels_)])
                     before, after = np.array(pairs).T
                     kind = "degree-corrected" if corrected else "plain"
@@ -137,7 +137,7 @@ def large() -> str:
     inside = [rng.choice(own, (int(0.6 * n_edges / k), 2)) for own in members]
     edges = np.concatenate([*inside, rng.integers(0, n, (int(0.4 * n_edges), 2))])
     before = megabytes()
-    model, seconds = timed(lambda: MixedMembershipCommunities(k, random_state=0).fit(edges))
+    model, seconds = timed(lambda: MixedMembershipSBM(k, random_state=0).fit(edges))
     after = megabytes()
     score = normalized_mutual_info_score(labels[model.nodes_], model.labels_)
     return (

@@ -1,7 +1,7 @@
 """Missing entries and factors that are not negative: everybody on the same data, against least squares from the truth.
 
 ``python -m benchmarks.constrained --scenario all --seeds 50 --jobs 16 --out FOLDER`` resumes where it stopped. It
-needs TensorLy and pyttb for the rivals; what is not installed is left out.
+needs TensorLy and pyttb for the baselines; what is not installed is left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import constrained_il2
-from benchmarks.constrained_rivals import SETTINGS, Task, is_installed, warmed
+from benchmarks.constrained_baselines import SETTINGS, Task, is_installed, warmed
 from benchmarks.trials import parser_of, show
 from codiag import factor_error
 from codiag.extending import Limits, minimize
@@ -49,21 +49,21 @@ class Scenario:
 
 
 def complete(seed: int) -> PlantedTensor:
-    return fluorescence(seed=seed)
+    return fluorescence(rng=seed)
 
 
 def scattered(seed: int) -> PlantedTensor:
-    return fluorescence(scatter=True, seed=seed)
+    return fluorescence(scatter=True, rng=seed)
 
 
 def clipped(seed: int) -> PlantedTensor:
-    return fluorescence(scatter=True, clip=True, seed=seed)
+    return fluorescence(scatter=True, clip=True, rng=seed)
 
 
 def at_random(shape: str, rank: int, missing: float, seed: int) -> PlantedTensor:
     """Draw a tensor with noise of 1 %, and entries missing at random."""
     size, order = map(int, shape.split("^"))
-    planted = noisy_tensor((size,) * order, rank, noise=0.01, seed=seed)
+    planted = noisy_tensor((size,) * order, rank, noise=0.01, rng=seed)
     hidden = np.random.default_rng([seed, 1]).random(planted.tensor.shape) < missing
     return PlantedTensor(np.where(hidden, np.nan, planted.tensor), planted.weights, planted.factors)
 
@@ -131,7 +131,7 @@ def _trial(scenario: str, place: tuple[tuple[str, Any], ...], index: int) -> _Tr
     start = seed_of("start", seed)  # not drawn like the truth
     task = Task(np.where(mask, planted.tensor, 0.0), planted.weights.size, given, chosen.nonnegative, start)
     truth = FactoredTensor(planted.weights, planted.factors, symmetric=False)
-    found = minimize(task.problem, truth, Limits(max_sweeps=1000)).components
+    found = minimize(task.problem, truth, Limits(max_iter=1000)).components
     return _Trial(planted, task, squared_residual(task, found), factor_error(found.factors, planted))
 
 

@@ -9,14 +9,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from benchmarks.constrained_rivals import Task, is_installed, warmed
+from benchmarks.constrained_baselines import Task, is_installed, warmed
 from codiag.tensors import FactoredTensor
 from experiments.records import Cell, Record, Values, combinations, select
 from experiments.reports import Report, Table
 from experiments.runs import Experiment
 
 RANKS, SEEDS = range(2, 9), 10
-RIVALS = {False: "TensorLy masked ALS, random start", True: "TensorLy multiplicative"}
+BASELINES = {False: "TensorLy masked ALS, random start", True: "TensorLy multiplicative"}
 """TensorLy's method with a mask, where factors are free and where they are not negative."""
 
 
@@ -27,8 +27,8 @@ def experiment() -> Experiment:
 
 
 def _cells(_: bool) -> list[Cell]:
-    places = combinations({"nonnegative": list(RIVALS), "rank": list(RANKS), "seed": range(SEEDS)})
-    found = [place | {"method": name} for place in places for name in ("codiag", RIVALS[place["nonnegative"]])]
+    places = combinations({"nonnegative": list(BASELINES), "rank": list(RANKS), "seed": range(SEEDS)})
+    found = [place | {"method": name} for place in places for name in ("codiag", BASELINES[place["nonnegative"]])]
     return found if is_installed("TensorLy") else []
 
 
@@ -63,16 +63,16 @@ def _report(records: Sequence[Record]) -> Report:
         "CPU s, a run each",
     )
     tables = []
-    for nonnegative, rival in RIVALS.items():
+    for nonnegative, baseline in BASELINES.items():
         rows = []
         for rank in RANKS:
             ours, theirs = (
-                select(records, nonnegative=nonnegative, rank=rank, method=name) for name in ("codiag", rival)
+                select(records, nonnegative=nonnegative, rank=rank, method=name) for name in ("codiag", baseline)
             )
             if ours and theirs:
                 rows.append((str(rank), *_figures(ours, theirs)))
         kind = "Non-negative" if nonnegative else "Free factors"
-        tables.append(Table(f"{kind}, against {rival}: relative error on what was observed", headings, rows))
+        tables.append(Table(f"{kind}, against {baseline}: relative error on what was observed", headings, rows))
     return Report([], tables)
 
 

@@ -44,13 +44,13 @@ def default() -> str:
         ours = [timed(partial(DawidSkene(random_state=seed).fit, frame), time.process_time) for seed in range(20)]
         theirs = [timed(partial(CrowdKit(n_iter=100).fit, frame), time.process_time) for _ in range(5)]
         scores = [100 * data.accuracy(fit.labels_.index, fit.labels_) for fit, _ in ours]
-        rival = theirs[0][0].labels_
+        baseline = theirs[0][0].labels_
         times = median(seconds for _, seconds in ours[1:]), median(seconds for _, seconds in theirs[1:])
         rows.append(
             (
                 name,
                 f"{median(scores):.2f} ({min(scores):.2f}-{max(scores):.2f})",
-                f"{100 * data.accuracy(rival.index, rival):.2f}",
+                f"{100 * data.accuracy(baseline.index, baseline):.2f}",
                 f"{times[0]:.3f}",
                 f"{times[1]:.3f}",
                 f"{times[1] / times[0]:.1f}",
@@ -88,7 +88,7 @@ def _predicted(votes: Votes, options: dict[str, Any], seed: int) -> float:
     task, worker, label = (column[hidden] for column in (votes.task, votes.worker, votes.label))
     known = np.isin(task, model.tasks_) & np.isin(worker, model.workers_) & np.isin(label, model.classes_)
     rows = np.searchsorted(model.tasks_, task[known]), np.searchsorted(model.workers_, worker[known])
-    cells = model.confusion_[rows[1], np.searchsorted(model.classes_, label[known])]
+    cells = model.confusion_matrices_[rows[1], np.searchsorted(model.classes_, label[known])]
     return float(np.mean(np.log(np.sum(model.probas_[rows[0]] * cells, axis=1))))
 
 
@@ -116,7 +116,9 @@ def _by_size(k: int, rounds: int) -> list[str]:
     for n in sizes:
         runs = [_crowd(k, seed, n=n) for seed in range(3)]
         fits = [DawidSkene(max_iter=rounds, smoothing=1.0, random_state=0).fit(run.votes) for run in runs]
-        errors.append(np.mean([np.abs(f.confusion_ - r.confusions).mean() for f, r in zip(fits, runs, strict=True)]))
+        errors.append(
+            np.mean([np.abs(f.confusion_matrices_ - r.confusions).mean() for f, r in zip(fits, runs, strict=True)])
+        )
     return [*(f"{error:.4f}" for error in errors), f"{np.polyfit(np.log(sizes), np.log(errors), 1)[0]:.2f}"]
 
 
@@ -129,7 +131,7 @@ def _gap(k: int, seed: int) -> float:
 
 
 def _crowd(k: int, seed: int, n: int = 10_000) -> Any:
-    return crowd_votes(n, worker_confusions(60, k, adversarial=0.2, seed=[seed, 1]), density=0.2, seed=[seed, 2])
+    return crowd_votes(n, worker_confusions(60, k, adversarial=0.2, rng=[seed, 1]), density=0.2, rng=[seed, 2])
 
 
 def regimes() -> str:
@@ -139,7 +141,7 @@ def regimes() -> str:
         gaps = []
         for seed in range(10):
             errors = errors_of(seed)
-            votes = crowd_votes(5000, errors, density=0.25, seed=[seed, 2]).votes
+            votes = crowd_votes(5000, errors, density=0.25, rng=[seed, 2]).votes
             options: dict[str, Any] = {"smoothing": 0.01, "max_iter": 500, "tol": 1e-7}
             fits = [
                 DawidSkene(init=init, random_state=seed, **options).fit(votes)
@@ -166,10 +168,10 @@ def regimes() -> str:
 
 def _regimes() -> Iterator[tuple[str, int, Callable[[int], np.ndarray]]]:
     def honest(k: int, seed: int) -> np.ndarray:
-        return worker_confusions(40, k, seed=[seed, 1])
+        return worker_confusions(40, k, rng=[seed, 1])
 
     def most_shift(k: int, seed: int) -> np.ndarray:
-        return worker_confusions(40, k, adversarial=0.6, seed=[seed, 1])
+        return worker_confusions(40, k, adversarial=0.6, rng=[seed, 1])
 
     def most_copy(k: int, seed: int) -> np.ndarray:
         errors = honest(k, seed)
@@ -243,8 +245,8 @@ def sparse() -> str:
 
 def million() -> str:
     """A million votes."""
-    errors = worker_confusions(1000, 5, adversarial=0.1, seed=0)
-    run = crowd_votes(100_000, errors, density=0.01, seed=1)
+    errors = worker_confusions(1000, 5, adversarial=0.1, rng=0)
+    run = crowd_votes(100_000, errors, density=0.01, rng=1)
     before = megabytes()
     model, seconds = timed(lambda: DawidSkene(random_state=0).fit(run.votes), time.process_time)
     after = megabytes()

@@ -114,7 +114,7 @@ def _spammers(n_workers: int, k: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _adversarial(n_workers: int, k: int, rng: np.random.Generator) -> np.ndarray:
-    errors = worker_confusions(n_workers, k, adversarial=0.15, seed=int(rng.integers(2**31)))
+    errors = worker_confusions(n_workers, k, adversarial=0.15, rng=int(rng.integers(2**31)))
     return errors[rng.permutation(n_workers)]
 
 
@@ -122,7 +122,7 @@ KINDS: dict[str, Callable[..., Any]] = {
     "one rate each, 0.5 to 0.95": lambda n, k, rng: _one_rate(rng.uniform(0.5, 0.95, n), k),
     "one rate each, Beta(6, 2)": lambda n, k, rng: _one_rate(rng.beta(6, 2, n), k),
     "Dirichlet columns": _columns,
-    "rates by class, 0.5 to 0.9": lambda n, k, rng: worker_confusions(n, k, seed=int(rng.integers(2**31))),
+    "rates by class, 0.5 to 0.9": lambda n, k, rng: worker_confusions(n, k, rng=int(rng.integers(2**31))),
     "the same, 15 % adversarial": _adversarial,
     "a quarter spammers": _spammers,
 }

@@ -121,13 +121,13 @@ def run(folder: Path, gigabytes: float, rank: int, noise: float, mapped: bool) -
     factors = make(path, size, side, rank, noise)
     with _cluster() as client:
         plain = da.from_zarr(str(path))
-        codiag.factorize(plain[:side, :side, :side], rank, seed=0)  # so that the workers have imported what they need
+        codiag.factorize(plain[:side, :side, :side], rank, rng=0)  # so that the workers have imported what they need
         stored = Counted(path, path.with_suffix(".reads"))
         array = da.from_array(stored, chunks=stored.chunks)
         stored = Counted(path, path.with_suffix(".reads"))
         start = processor_seconds(client)
         with watched(client) as most:
-            fit, seconds = timed(lambda: codiag.factorize(array, rank, seed=0))
+            fit, seconds = timed(lambda: codiag.factorize(array, rank, rng=0))
         used = processor_seconds(client) - start
         n_reads = stored.n_reads()
         n_sums = round(n_reads)
@@ -152,7 +152,7 @@ def run(folder: Path, gigabytes: float, rank: int, noise: float, mapped: bool) -
     ]
     if mapped:
         file = copied(path, zarr.open_array(str(path), mode="r"))
-        other, seconds = timed(lambda: codiag.factorize(np.load(file, mmap_mode="r"), rank, seed=0))
+        other, seconds = timed(lambda: codiag.factorize(np.load(file, mmap_mode="r"), rank, rng=0))
         gap = max(float(np.max(np.abs(a - b))) for a, b in zip(fit.factors, other.factors, strict=True))
         rows += [("seconds from the mapped .npy, this process", f"{seconds:.1f}")]
         rows += [("largest difference of its unit factors", f"{gap:.1e}")]

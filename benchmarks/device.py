@@ -66,15 +66,15 @@ def row(name: str, tensor: Any, rank: int, factors: list[np.ndarray]) -> tuple[o
     """Return the name of a problem, its times, and the error of the fit with its prediction."""
 
     def fit() -> codiag.Factorization:
-        return codiag.factorize(tensor, rank, seed=0)
+        return codiag.factorize(tensor, rank, rng=0)
 
     total, (kernels, launches) = milliseconds(fit), in_kernels(fit)
     result = fit()
     error, errors = codiag.factor_error(result, factors), float(np.mean(result.standard_errors))
     predicted = "not computed" if np.isnan(errors) else f"{errors:.2e}"
-    stages = "; ".join(f"{stage.name} {1e3 * stage.seconds:.1f}" for stage in result.stages)
+    history = "; ".join(f"{stage.name} {1e3 * stage.seconds:.1f}" for stage in result.history)
     numbers = (f"{total:.1f}", f"{kernels:.1f}", f"{total - kernels:.1f}", launches, f"{error:.2e}", predicted)
-    return (name, *numbers, stages)
+    return (name, *numbers, history)
 
 
 def factorization() -> str:
@@ -134,13 +134,13 @@ def stacks() -> str:
         for kind in (("orthogonal", orthonormal_factor, True), ("mild U", mild_factor, False))
     ):
         rng = np.random.default_rng(0)
-        stack = matrix_stack(make(SIZE, SIZE, rng), SIZE, noise=noise, seed=rng)
+        stack = matrix_stack(make(SIZE, SIZE, rng), SIZE, noise=noise, rng=rng)
         matrices = torch.asarray(stack.matrices, device="cuda")
         inverse = torch.asarray(np.linalg.inv(stack.factor), device="cuda")
         layout = matrices.permute(1, 0, 2).reshape(SIZE, -1).contiguous()
         product = milliseconds(lambda: inverse @ layout)  # noqa: B023
-        fit = codiag.joint_diagonalize(matrices, orthogonal=orthogonal, seed=0)
-        total = milliseconds(lambda: codiag.joint_diagonalize(matrices, orthogonal=orthogonal, seed=0))  # noqa: B023
+        fit = codiag.joint_diagonalize(matrices, orthogonal=orthogonal, rng=0)
+        total = milliseconds(lambda: codiag.joint_diagonalize(matrices, orthogonal=orthogonal, rng=0))  # noqa: B023
         error, predicted = codiag.factor_error(fit, stack.factor), float(np.sqrt(np.mean(fit.standard_errors**2)))
         rows.append(
             (name, label, f"{total:.1f}", f"{total / product:.1f}", fit.n_sweeps, f"{error:.3e}", f"{predicted:.3e}")

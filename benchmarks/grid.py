@@ -89,7 +89,7 @@ def _trial(make: Make, place: tuple[tuple[str, Any], ...], index: int) -> _Trial
     seed = seed_of(make.__name__, dict(place), index)
     problem = make(**dict(place), seed=seed)
     symmetric = is_symmetric(problem)
-    truth = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=1000)
+    truth = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_iter=1000)
     found = silent_fit(problem.tensor, problem.weights.size, method=truth, symmetric=symmetric).factors
     return _Trial(seed, problem, factor_error(found, problem), squared_distance(problem, found, symmetric))
 

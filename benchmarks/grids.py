@@ -17,12 +17,12 @@ OURS += ["als", "als, svd start", "als, orthogonalised", "als, line search"]
 
 
 def symmetric(size: int, rank: int, noise: float, seed: int) -> PlantedTensor:
-    return noisy_tensor((size,) * 3, rank, symmetric=True, noise=noise, seed=seed)
+    return noisy_tensor((size,) * 3, rank, symmetric=True, noise=noise, rng=seed)
 
 
 def shaped(shape: str, rank: int, noise: float, seed: int) -> PlantedTensor:
     kind, _, sizes = shape.rpartition(" ")
-    return noisy_tensor([int(size) for size in sizes.split("x")], rank, symmetric=bool(kind), noise=noise, seed=seed)
+    return noisy_tensor([int(size) for size in sizes.split("x")], rank, symmetric=bool(kind), noise=noise, rng=seed)
 
 
 def orthogonal(size: int, noise: float, seed: int) -> PlantedTensor:

@@ -108,7 +108,7 @@ def dense(size: int, folder: Path, *, mapped: bool) -> Record:
     factors = fill(entries)
     if mapped:
         entries = np.load(file, mmap_mode="r")
-    record = measured(lambda: codiag.factorize(entries, RANK, seed=0), factors)
+    record = measured(lambda: codiag.factorize(entries, RANK, rng=0), factors)
     return {"entries": size**3, "bytes": 8 * size**3, **record}
 
 
@@ -118,7 +118,7 @@ def sparse(count: int) -> Record:
     shape = (listed.size,) * 3
 
     def work() -> codiag.Factorization:
-        return codiag.factorize(SparseTensor(listed.coords, listed.values, shape), RANK, seed=0)
+        return codiag.factorize(SparseTensor(listed.coords, listed.values, shape), RANK, rng=0)
 
     n_bytes = listed.coords.nbytes + listed.values.nbytes
     return {"entries": listed.values.size, "bytes": n_bytes, **measured(work, listed.factors or ())}
@@ -126,7 +126,7 @@ def sparse(count: int) -> Record:
 
 def one(kind: str, size: int, folder: Path) -> Record:
     """Measure one size of one kind, on one thread."""
-    codiag.factorize(np.random.default_rng(0).random((9, 9, 9)), 2, seed=0)  # imports and first calls
+    codiag.factorize(np.random.default_rng(0).random((9, 9, 9)), 2, rng=0)  # imports and first calls
     with threadpool_limits(1):
         return sparse(size) if kind == "sparse" else dense(size, folder, mapped=kind == "mapped")
 

@@ -70,7 +70,7 @@ def planted(place: Cell, seed: int) -> PlantedTensor:
     """Draw a tensor; noise is a share of the norm."""
     shape, symmetric = (place["size"],) * 3, place["kind"] == "symmetric"
     if place["weights"] == "normal":
-        return noisy_tensor(shape, place["rank"], symmetric=symmetric, noise=place["noise"], seed=seed)
+        return noisy_tensor(shape, place["rank"], symmetric=symmetric, noise=place["noise"], rng=seed)
     rng = np.random.default_rng(seed)
     factors = [unit_factor(shape[0], place["rank"], rng) for _ in range(1 if symmetric else 3)]
     factors, weights = factors * (3 // len(factors)), np.ones(place["rank"])
@@ -95,7 +95,7 @@ def _ours(problem: PlantedTensor, seed: int) -> float:
 
 
 def _oracle(problem: PlantedTensor, seed: int) -> float:
-    truth = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=1000)
+    truth = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_iter=1000)
     symmetric = is_symmetric(problem)
     fit = silent_fit(problem.tensor, problem.weights.size, method=truth, symmetric=symmetric, seed=seed)
     return fit.relative_error
@@ -153,8 +153,8 @@ def _report(records: Sequence[Record]) -> Report:
 
 def _row(place: Cell, records: Sequence[Record]) -> tuple[str, ...]:
     seeds = sorted({one.cell["seed"] for one in records if one.cell["method"] == "auto"})
-    best = {seed: min(map(_lowest, select(records, seed=seed))) for seed in seeds}
-    ours = [select(records, seed=seed, method="auto")[0] for seed in seeds]
+    best = {seed: min(map(_lowest, select(records, rng=seed))) for seed in seeds}
+    ours = [select(records, rng=seed, method="auto")[0] for seed in seeds]
     oracle = {one.cell["seed"]: _lowest(one) for one in select(records, method="oracle")}
     below = sum(_lowest(one) * WITHIN < oracle.get(one.cell["seed"], 0.0) for one in ours)
     seconds = [one.values["seconds 0"] for one in ours]
@@ -181,7 +181,7 @@ def _lowest(record: Record) -> float:
 
 
 def _starts(records: Sequence[Record], best: Mapping[int, float]) -> str:
-    """Return how many starts of a rival succeed, and how long they take."""
+    """Return how many starts of a baseline succeed, and how long they take."""
     runs = [
         (_succeeds(one.values[f"error {start}"], best[one.cell["seed"]]), one.values[f"seconds {start}"])
         for one in records
@@ -229,7 +229,7 @@ def main() -> None:
     parser.add_argument("groups", nargs="*", default=list(GROUPS), metavar="GROUP", help=", ".join(GROUPS))
     parser.add_argument("--seeds", type=int, default=40, help="tensors of each kind")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--starts", type=int, default=50, help="random starts of each rival; 0 for none")
+    parser.add_argument("--starts", type=int, default=50, help="random starts of each baseline; 0 for none")
     parser.add_argument("--methods", nargs="+", default=list(SOLVERS), choices=list(SOLVERS))
     parser.add_argument(
         "--only", nargs="+", default=[], help='places with these values, such as "rank 26" "noise 0.01"'

@@ -60,7 +60,7 @@ def weighted(rng: np.random.Generator) -> Draw:
     deviations = 5 ** rng.uniform(-1, 1, SHAPE)
     clean = FactoredTensor(np.ones(RANK), draw.factors).to_dense()
     noise = NOISE * deviations * rng.standard_normal(SHAPE)
-    return Draw(clean + noise, draw.factors, {"observed": 7 / deviations**2})
+    return Draw(clean + noise, draw.factors, {"weights": 7 / deviations**2})
 
 
 def fixed(rng: np.random.Generator) -> Draw:
@@ -99,7 +99,7 @@ def coverage(make: Callable[[np.random.Generator], Draw], n_trials: int) -> Cove
     hits, squares, predicted = [], [], []
     for trial in range(n_trials):
         draw = make(np.random.default_rng(trial))
-        fit = codiag.factorize(draw.tensor, RANK, seed=trial, **draw.known)
+        fit = codiag.factorize(draw.tensor, RANK, rng=trial, **draw.known)
         matching = codiag.match_components(fit, draw.factors)
         for mode, factor in enumerate(draw.factors):
             gaps = np.abs(matching.factors[mode] - factor / np.linalg.norm(factor, axis=0))
@@ -125,8 +125,8 @@ def weighted_errors(n_trials: int) -> WeightedErrors:
     errors = []
     for trial in range(n_trials):
         draw = weighted(np.random.default_rng(trial))
-        ours = codiag.factorize(draw.tensor, RANK, seed=trial, **draw.known)
-        unweighted = codiag.factorize(draw.tensor, RANK, seed=trial)
+        ours = codiag.factorize(draw.tensor, RANK, rng=trial, **draw.known)
+        unweighted = codiag.factorize(draw.tensor, RANK, rng=trial)
         problem = codiag.Problem(draw.tensor, RANK, **draw.known)
         oracle = minimize(problem, FactoredTensor(np.ones(RANK), draw.factors), Limits()).components
         errors.append([codiag.factor_error(fit, draw.factors) for fit in (ours, unweighted, oracle)])

@@ -1,4 +1,4 @@
-"""Juries whose members think alike: labels, calibration and intervals beside the majority.
+"""Juries whose members are correlated: labels, calibration and intervals beside the majority.
 
 ``python -m benchmarks.juries [hard panels gold cost]``
 """
@@ -22,7 +22,7 @@ FIRST = 1000
 EVEN, UNEVEN = (3, 3, 3, 3), (12, 4, 2, 2)
 SETTINGS = [(0.2, 2, 1000), (0.2, 4, 1000), (0.6, 2, 1000), (0.6, 4, 300), (0.6, 4, 1000), (0.6, 5, 5000)]
 SETTINGS += [(0.9, 2, 1000), (0.9, 4, 1000)]
-"""What members of a family share, classes and tasks."""
+"""What members of a cluster share, classes and tasks."""
 
 
 def _cell(n_tasks: int, sizes: Sequence[int], n_classes: int, shared: float, **options: Any) -> dict[str, Any]:
@@ -38,10 +38,10 @@ CELLS |= {
     "six duplicates and five alone, 4 classes": _cell(1000, (6, 1, 1, 1, 1, 1), 4, 0.95),
     "8, 3, 2 and an outsider, 4 classes": _cell(1000, (8, 3, 2), 4, 0.7, outsider=0.9),
     "8, 3, 2 and an outsider, 2 classes": _cell(1000, (8, 3, 2), 2, 0.7, outsider=0.9),
-    "two families, 8 and 4, 4 classes": _cell(1000, (8, 4), 4, 0.7),
+    "two clusters, 8 and 4, 4 classes": _cell(1000, (8, 4), 4, 0.7),
     "twelve alone, 4 classes": _cell(1000, (1,) * 12, 4, 0.0),
     "grades 0-3, 10, 5, 3, 2": _cell(1000, (10, 5, 3, 2), 4, 0.5, ordered=True),
-    "grades 0-3, eight families of 2": _cell(1000, (2,) * 8, 4, 0.5, ordered=True),
+    "grades 0-3, eight clusters of 2": _cell(1000, (2,) * 8, 4, 0.5, ordered=True),
     "grades 1-5, 10, 5, 3, 2 and an outsider": _cell(3000, (10, 5, 3, 2), 5, 0.8, ordered=True, outsider=0.8),
 }
 
@@ -60,7 +60,7 @@ def calibration_error(probabilities: np.ndarray, truth: np.ndarray) -> float:
 
 
 def _trial(options: dict[str, Any], seed: int) -> list[float]:
-    crowd, k = jury_votes(**options, seed=seed), options["n_classes"]
+    crowd, k = jury_votes(**options, rng=seed), options["n_classes"]
     model = Jury(ordered=options.get("ordered", False), random_state=0).fit(crowd.votes)
     plain = DawidSkene(random_state=0).fit(crowd.votes)
     shares = np.bincount(crowd.truth, minlength=k) / crowd.truth.size
@@ -71,8 +71,8 @@ def _trial(options: dict[str, Any], seed: int) -> list[float]:
         *right,
         calibration_error(model.probas_, crowd.truth),
         np.mean((low <= accuracy) & (accuracy <= high)),
-        model.effective_votes_,
-        len(model.families_),
+        model.n_effective_annotators_,
+        len(model.clusters_),
     ]
 
 
@@ -81,14 +81,14 @@ def panels() -> str:
     rows = []
     for name, options in CELLS.items():
         results = [_trial(options, FIRST + seed) for seed in range(SEEDS)]
-        vote, plain, ours, error, covered, votes, families = np.mean(results, axis=0)
+        vote, plain, ours, error, covered, votes, clusters = np.mean(results, axis=0)
         cells = f"{vote:.1f}", f"{plain:.1f}", f"{ours:.1f}", f"{ours - vote:+.1f}", f"{error:.3f}", f"{covered:.2f}"
-        rows.append((name, *cells, f"{votes:.1f}", f"{families:.1f}"))
-    head = ("jury", "majority", "independent", "codiag", "gain", "calibration", "covered", "votes", "families")
+        rows.append((name, *cells, f"{votes:.1f}", f"{clusters:.1f}"))
+    head = ("jury", "majority", "independent", "codiag", "gain", "calibration", "covered", "votes", "clusters")
     return (
         f"## Juries that think alike\nMeans over {SEEDS} juries of `synthetic.jury_votes`: accuracy in per cent of the "
         "majority, of `DawidSkene()` and of `Jury()`, ordered for grades; calibration error; share of the 90 % "
-        "intervals that hold the accuracy of a judge; effective votes; families found.\n\n" + table(head, rows)
+        "intervals that hold the accuracy of a judge; effective votes; clusters found.\n\n" + table(head, rows)
     )
 
 
@@ -103,24 +103,24 @@ def _hard_trial(n: int, n_workers: int, share: float, low: float, high: float, s
     found = np.mean(votes, axis=1) + 1e-3 * rng.standard_normal(n) > 0.5
     jury, plain = Jury(random_state=0).fit(votes), DawidSkene(random_state=0).fit(votes)
     right = [100 * np.mean(labels == truth) for labels in (found, plain.labels_, jury.labels_)]
-    return [*right, len(jury.families_) > 0]
+    return [*right, len(jury.clusters_) > 0]
 
 
 def hard() -> str:
-    """Independent judges and items of different difficulty: there are no families, and the majority is best."""
+    """Independent judges and items of different difficulty: there are no clusters, and the majority is best."""
     rows = []
     for setting in HARD:
         results = [_hard_trial(*setting, FIRST + seed) for seed in range(SEEDS)]
         n, n_workers, share, low, high = setting
-        vote, plain, ours, families = np.mean(results, axis=0)
+        vote, plain, ours, clusters = np.mean(results, axis=0)
         name = f"{n} items, {n_workers} judges, {share:g} hard, {low:g}/{high:g}"
-        rows.append((name, f"{vote:.2f}", f"{plain:.2f}", f"{ours:.2f}", f"{round(families * SEEDS)} of {SEEDS}"))
-    head = ("crowd", "majority", "`DawidSkene()`", "`Jury()`", "with a family")
+        rows.append((name, f"{vote:.2f}", f"{plain:.2f}", f"{ours:.2f}", f"{round(clusters * SEEDS)} of {SEEDS}"))
+    head = ("crowd", "majority", "`DawidSkene()`", "`Jury()`", "with a cluster")
     return f"## Hard items\nAccuracy in per cent, means over {SEEDS} crowds.\n\n" + table(head, rows)
 
 
 def _gold_trial(options: dict[str, Any], n_gold: int, seed: int) -> list[float]:
-    crowd, k = jury_votes(**options, seed=seed), options["n_classes"]
+    crowd, k = jury_votes(**options, rng=seed), options["n_classes"]
     truth, labels = crowd.truth, crowd.votes[2].reshape(crowd.truth.size, -1)
     known = np.random.default_rng(seed).permutation(truth.size) < n_gold
     jury = Jury(ordered=options.get("ordered", False), random_state=0)
@@ -162,16 +162,16 @@ def cost() -> str:
     """Seconds of processor time."""
     rows = []
     kinds: dict[str, Callable[[], Any]] = {
-        "33 judges x 5,000, 4 classes": lambda: jury_votes(5000, (10, 8, 6, 5, 3, 1), 4, shared=0.5, seed=0),
-        "33 judges x 5,000, grades": lambda: jury_votes(5000, (10, 8, 6, 5, 3, 1), 4, shared=0.5, ordered=True, seed=0),
-        "20 judges x 50,000, 2 classes": lambda: jury_votes(50_000, (8, 5, 4, 2, 1), 2, seed=0),
+        "33 judges x 5,000, 4 classes": lambda: jury_votes(5000, (10, 8, 6, 5, 3, 1), 4, shared=0.5, rng=0),
+        "33 judges x 5,000, grades": lambda: jury_votes(5000, (10, 8, 6, 5, 3, 1), 4, shared=0.5, ordered=True, rng=0),
+        "20 judges x 50,000, 2 classes": lambda: jury_votes(50_000, (8, 5, 4, 2, 1), 2, rng=0),
     }
     for name, make in kinds.items():
         crowd = make()
         begin = time.process_time()
         model = Jury(ordered="grades" in name, random_state=0).fit(crowd.votes)
-        rows.append((name, crowd.votes[0].size, f"{time.process_time() - begin:.1f}", len(model.families_)))
-    return "## Cost of a jury\nOne thread.\n\n" + table(("jury", "votes", "seconds", "families"), rows)
+        rows.append((name, crowd.votes[0].size, f"{time.process_time() - begin:.1f}", len(model.clusters_)))
+    return "## Cost of a jury\nOne thread.\n\n" + table(("jury", "votes", "seconds", "clusters"), rows)
 
 
 if __name__ == "__main__":

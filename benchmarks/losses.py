@@ -34,7 +34,7 @@ SAME = 1e-5
 """Relative difference of losses up to which ends count as the same optimum."""
 
 
-class End(NamedTuple):
+class LocalMinimum(NamedTuple):
     """A fit: half its deviance, its components, and the CPU time it took."""
 
     value: float
@@ -49,7 +49,7 @@ def drawn(loss: Loss, shape: tuple[int, ...], rank: int, mean: float, seed: int)
     model = np.einsum("ir,jr,kr->ijk", *factors)
     factors[0] *= mean / model.mean()
     truth = FactoredTensor(np.ones(rank), factors, symmetric=False)
-    return loss.draw(truth.to_dense(), rng), truth
+    return loss.sample(truth.to_dense(), rng), truth
 
 
 def value(loss: Loss, tensor: np.ndarray, components: FactoredTensor) -> float:
@@ -57,11 +57,11 @@ def value(loss: Loss, tensor: np.ndarray, components: FactoredTensor) -> float:
     return float(np.sum(loss.value(tensor, model)))
 
 
-def timed(loss: Loss, tensor: np.ndarray, work: Callable[[], Any]) -> End:
+def timed(loss: Loss, tensor: np.ndarray, work: Callable[[], Any]) -> LocalMinimum:
     start = time.process_time()
     found = work()
     seconds = time.process_time() - start
-    return End(value(loss, tensor, found), found, seconds)
+    return LocalMinimum(value(loss, tensor, found), found, seconds)
 
 
 def of_pyttb(tensor: np.ndarray, rank: int, name: str, seed: int) -> FactoredTensor:
@@ -84,10 +84,12 @@ def of_pyttb(tensor: np.ndarray, rank: int, name: str, seed: int) -> FactoredTen
 def fitted(tensor: np.ndarray, rank: int, loss: Loss | None) -> FactoredTensor:
     """Return our components; of least squares, with non-negative factors."""
     constraints = "nonnegative" if loss is None else None
-    return codiag.factorize(tensor, rank, loss=loss, constraints=constraints, seed=0).tensor
+    return codiag.factorize(tensor, rank, loss=loss, constraints=constraints, rng=0)._components
 
 
-def ends_of(loss: Loss, objective: str, tensor: np.ndarray, truth: FactoredTensor, seed: int) -> dict[str, list[End]]:
+def ends_of(
+    loss: Loss, objective: str, tensor: np.ndarray, truth: FactoredTensor, seed: int
+) -> dict[str, list[LocalMinimum]]:
     """Return the ends of everybody on one tensor, those from several starts in a list."""
     rank = truth.rank
     problem = codiag.Problem(tensor, rank, loss=loss)
@@ -137,10 +139,10 @@ def binary() -> str:
 
 
 def events() -> str:
-    planted = count_events((20_000, 5_000, 168), 8, n_events=2_300_000, seed=0)
+    planted = count_events((20_000, 5_000, 168), 8, n_events=2_300_000, rng=0)
     problem = codiag.Problem(planted.tensor, 8, loss="poisson")
     start = time.process_time()
-    fit = codiag.factorize(problem, seed=0)
+    fit = codiag.factorize(problem, rng=0)
     seconds, memory = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     factors = [factor + 1e-9 for factor in planted.factors]
     best = minimize(problem, FactoredTensor(planted.weights, factors), Limits())
@@ -149,7 +151,7 @@ def events() -> str:
             "codiag",
             f"{seconds:.0f}",
             f"{memory:.2f}",
-            f"{fit.deviance / 2:.0f}",
+            f"{fit.deviance.total / 2:.0f}",
             f"{codiag.factor_error(fit, planted):.4f}",
         ],
         ["from the truth", "", "", f"{best.objective:.0f}", f"{codiag.factor_error(best.components, planted):.4f}"],
@@ -180,13 +182,13 @@ def covered(name: str, missing: float, seed: int) -> np.ndarray:
     model = np.einsum("ir,jr,kr->ijk", *factors)
     model *= mean / model.mean()
     is_spread = "3 times" in name
-    tensor = rng.negative_binomial(model / 2, 1 / 3).astype(float) if is_spread else truth_of.draw(model, rng)
+    tensor = rng.negative_binomial(model / 2, 1 / 3).astype(float) if is_spread else truth_of.sample(model, rng)
     tensor[rng.random(tensor.shape) < missing] = np.nan
-    fit = codiag.factorize(tensor, 2, loss=loss, seed=0)
+    fit = codiag.factorize(tensor, 2, loss=loss, rng=0)
     unit = [factor / np.linalg.norm(factor, axis=0) for factor in factors]
     order = np.argsort(-np.abs(unit[0].T @ fit.factors[0]), axis=1)[:, 0]
     held = []
-    for known, factor, (low, high) in zip(unit, fit.factors, fit.intervals(0.9).factors, strict=True):
+    for known, factor, (low, high) in zip(unit, fit.factors, fit.conf_int(0.9).factors, strict=True):
         signs = np.sign(np.sum(factor[:, order] * known, axis=0))
         ends = np.sort(np.stack([low[:, order] * signs, high[:, order] * signs]), axis=0)
         held.append(((ends[0] <= known) & (known <= ends[1]))[factor[:, order] != 0])
@@ -207,14 +209,14 @@ def coverage() -> str:
 def outliers() -> str:
     found: dict[str, list[float]] = {"clean, least squares": [], "least squares": [], "Huber": []}
     for seed in range(N_SEEDS):
-        planted = noisy_tensor((30, 30, 30), 4, noise=0.2, seed=seed)
+        planted = noisy_tensor((30, 30, 30), 4, noise=0.2, rng=seed)
         rng = np.random.default_rng(seed)
         noise = 0.2 * np.linalg.norm(planted.tensor) / np.sqrt(planted.tensor.size)
         signs = rng.choice([-1.0, 1.0], planted.tensor.shape)
         spoiled = np.where(rng.random(planted.tensor.shape) < 0.02, 50 * noise * signs, planted.tensor)
         fits = [(planted.tensor, None), (spoiled, None), (spoiled, "huber")]
         for name, (tensor, loss) in zip(found, fits, strict=True):
-            found[name].append(codiag.factor_error(codiag.factorize(tensor, 4, loss=loss, seed=0), planted))
+            found[name].append(codiag.factor_error(codiag.factorize(tensor, 4, loss=loss, rng=0), planted))
     clean = np.array(found["clean, least squares"])
     rows = [
         [name, f"{np.median(e):.4f}", f"{np.median(e / clean):.2f}"]
@@ -236,7 +238,7 @@ def ranks() -> str:
         chosen, start = [], time.process_time()
         for seed, rank in enumerate(planted):
             tensor, _ = drawn(Poisson(), shape, rank, mean, seed)
-            chosen.append(codiag.choose_rank(tensor, range(1, 8), loss="poisson", seed=0).rank == rank)
+            chosen.append(codiag.choose_rank(tensor, range(1, 8), loss="poisson", rng=0).rank == rank)
         seconds = (time.process_time() - start) / len(planted)
         sizes = " x ".join(map(str, shape))
         rows.append([sizes, f"{mean:g}", f"{sum(chosen)} of {len(chosen)}", f"{seconds:.1f}"])

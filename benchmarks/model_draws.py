@@ -13,7 +13,7 @@ from codiag.models import (
     DawidSkene,
     HiddenMarkov,
     LatentDirichlet,
-    MixedMembershipCommunities,
+    MixedMembershipSBM,
     MultiviewMixture,
     SingleTopic,
     SphericalGaussianMixture,
@@ -105,8 +105,8 @@ def sequences(seed: int, n: int = 400, length: int = 20) -> Drawn:
 
 def crowd(seed: int, n: int = 600, n_workers: int = 20, density: float = 0.4) -> Drawn:
     """Twenty workers with 240 votes each, about, on tasks of three classes."""
-    errors, priors = worker_confusions(n_workers, 3, seed=108), np.array([0.5, 0.3, 0.2])
-    votes = crowd_votes(n, errors, density=density, priors=priors, seed=seed).votes
+    errors, priors = worker_confusions(n_workers, 3, rng=108), np.array([0.5, 0.3, 0.2])
+    votes = crowd_votes(n, errors, density=density, priors=priors, rng=seed).votes
     return votes, {"confusion": errors, "priors": priors}
 
 
@@ -153,14 +153,14 @@ CASES: dict[str, dict[str, Case]] = {
         "smoothing 1": Case(crowd, DawidSkene(smoothing=1.0, random_state=0), None, blocks=False),
     },
     "communities": {
-        "MixedMembershipCommunities, alpha_0 = 1": Case(
+        "MixedMembershipSBM, alpha_0 = 1": Case(
             graph,
-            MixedMembershipCommunities(3, alpha_0=1.0, degree_corrected=False, random_state=0),
+            MixedMembershipSBM(3, alpha_0=1.0, degree_corrected=False, random_state=0),
             "memberships",
         ),
         "alpha_0 = 0.1": Case(
             partial(graph, alpha_0=0.1),
-            MixedMembershipCommunities(3, alpha_0=0.1, degree_corrected=False, random_state=0),
+            MixedMembershipSBM(3, alpha_0=0.1, degree_corrected=False, random_state=0),
             "memberships",
         ),
     },

@@ -37,12 +37,12 @@ def covered(
     factors, weights, tensor = spectra(kind, shape, rank, seed=seed)
     observed = np.random.default_rng(seed).random(shape) > 0.2 if setting == "20 % missing" else None
     constraints = "nonnegative" if setting == "non-negative" else None
-    fit = codiag.factorize(tensor, rank, observed=observed, constraints=constraints, seed=0)
+    fit = codiag.factorize(tensor, rank, weights=observed, constraints=constraints, rng=0)
     order = aligned(fit, factors)
     start = time.process_time()
-    resampled = fit.bootstrap(seed=0).intervals(0.9) if setting == "complete" else None
+    resampled = fit.bootstrap(rng=0).conf_int(0.9) if setting == "complete" else None
     seconds, shares = time.process_time() - start, []
-    for found in filter(None, (fit.intervals(0.9), resampled)):
+    for found in filter(None, (fit.conf_int(0.9), resampled)):
         held = []
         for factor, truth, (low, high) in zip(fit.factors, factors, found.factors, strict=True):
             true = truth[:, order] * np.sign(np.nansum(factor * truth[:, order], axis=0))
@@ -55,7 +55,7 @@ def covered(
 def advised(kind: str, seed: int) -> tuple[bool, bool, bool]:
     """Return whether the diagnosis is right about the true rank three, about two, and about four."""
     _, _, tensor = spectra(kind, (20, 30, 25), 3, seed=seed)
-    low, right, high = (codiag.factorize(tensor, rank, seed=0).diagnose() for rank in (2, 3, 4))
+    low, right, high = (codiag.factorize(tensor, rank, rng=0).diagnose() for rank in (2, 3, 4))
     is_right = "not" not in right.verdicts and "try rank 4" not in str(right)
     return is_right, "try rank 3" in str(low), "try rank 3" in str(high)
 
@@ -73,16 +73,16 @@ def few_samples(kind: str, constraints: str | None, seed: int) -> tuple[bool, fl
     noise = NOISES[kind](rng, clean, 0.03)
     tensor = clean + noise * 0.03 * np.linalg.norm(clean) / np.linalg.norm(noise)
     start = time.process_time()
-    found = codiag.choose_rank(tensor, range(1, 8), constraints=constraints, seed=0).rank
+    found = codiag.choose_rank(tensor, range(1, 8), constraints=constraints, rng=0).rank
     return found == rank, time.process_time() - start
 
 
 def weighted(kind: str, seed: int) -> tuple[float, ...]:
     """Return the error of factors with estimated variances over that of plain least squares, and the coverage."""
     factors, weights, tensor = spectra(kind, (20, 30, 25), 3, seed=seed)
-    plain, fit = (codiag.factorize(tensor, 3, loss=loss, seed=0) for loss in (None, Gaussian("modes")))
+    plain, fit = (codiag.factorize(tensor, 3, loss=loss, rng=0) for loss in (None, Gaussian("modes")))
     order, held = aligned(fit, factors), []
-    for factor, truth, (low, high) in zip(fit.factors, factors, fit.intervals(0.9).factors, strict=True):
+    for factor, truth, (low, high) in zip(fit.factors, factors, fit.conf_int(0.9).factors, strict=True):
         true = truth[:, order] * np.sign(np.sum(factor * truth[:, order], axis=0))
         held.append(float(np.mean((low <= true) & (true <= high))))
     ratio = codiag.factor_error(fit, (weights, factors)) / codiag.factor_error(plain, (weights, factors))

@@ -68,14 +68,14 @@ def measured(cell: Cell, _: int) -> Values:
     symmetric, method = cell["symmetric"], cell["method"]
     problem = planted(cell, *shape_and_rank(cell["shape"]))
     rank, seed = problem.weights.size, seed_of("start", cell)
-    truth = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=1000)
+    truth = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_iter=1000)
     oracle = silent_fit(problem.tensor, rank, method=truth, symmetric=symmetric).relative_error
     drawn, began = 0, time.process_time()
     if method in (OURS, RANDOM):
         chosen = None if method == OURS else NLS()
         fit = silent_fit(problem.tensor, rank, method=chosen, symmetric=symmetric, seed=seed)
         cpu, error = time.process_time() - began, fit.relative_error
-        drawn = sum("random" in stage.name for stage in fit.stages) if method == OURS else 1
+        drawn = sum("random" in stage.name for stage in fit.history) if method == OURS else 1
     else:
         factors = all_solvers()[method](problem.tensor, rank, symmetric, seed)
         cpu = time.process_time() - began

@@ -113,8 +113,8 @@ CASES: dict[str, tuple[Callable[[Path], Any], dict[str, Any]]] = {
     "array in memory": (lambda _: cube(), {}),
     "array, float32": (lambda _: cube().astype(np.float32), {}),
     "array, symmetric": (lambda _: symmetric_cube(), {"symmetric": True}),
-    "array of order four, 40^4": (lambda _: noisy_tensor((40,) * 4, RANK, noise=0.01, seed=0).tensor, {}),
-    "array, 20,000 x 30 x 30": (lambda _: noisy_tensor((20_000, 30, 30), RANK, noise=0.01, seed=0).tensor, {}),
+    "array of order four, 40^4": (lambda _: noisy_tensor((40,) * 4, RANK, noise=0.01, rng=0).tensor, {}),
+    "array, 20,000 x 30 x 30": (lambda _: noisy_tensor((20_000, 30, 30), RANK, noise=0.01, rng=0).tensor, {}),
     "array, noise of 30 % of the norm": (lambda _: cube(0.3), {}),
     "array, noise of 300 % of the norm": (lambda _: cube(3.0), {}),
     "mapped file": (mapped, {}),
@@ -169,7 +169,7 @@ def report() -> str:
         with tempfile.TemporaryDirectory() as folder:
             data = make(Path(folder))
             with counted() as count, peak_memory() as grown:
-                fit = codiag.factorize(data, RANK, seed=0, **options)
+                fit = codiag.factorize(data, RANK, rng=0, **options)
         reads = count.n_reads if "observed" not in name and name != "array, 30 % missing" else "in memory"
         rows.append((name, reads, f"{grown[0]:.0f}", f"{fit.relative_error:.4f}", fit.converged))
         print(*rows[-1], flush=True)

@@ -87,12 +87,12 @@ def run(peer: str, options: list[str]) -> list[tuple[str, str, str]]:
 def report(peer: str, outcomes: list[tuple[str, str, str]]) -> str:
     """Return the counts as Markdown: by file, and why the rest fails."""
     by_file: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
-    for test, outcome, _ in outcomes:
-        by_file[test.split("::")[0]][outcome] += 1
+    for test, result, _ in outcomes:
+        by_file[test.split("::")[0]][result] += 1
     total = sum(by_file.values(), collections.Counter())
     rows = [(name, count["passed"], count.total()) for name, count in sorted(by_file.items())]
     rows.append(("all", total["passed"], total.total()))
-    reasons = collections.Counter(_kind(reason) for _, outcome, reason in outcomes if outcome == "failed")
+    reasons = collections.Counter(_kind(reason) for _, result, reason in outcomes if result == "failed")
     why = "\n".join(f"- {count}: `{reason}`" for reason, count in reasons.most_common())
     title = f"## Tests of {peer} {importlib.import_module(peer).__version__}, with ours in place\n"
     return title + table(("tests", "passed", "of"), rows) + ("\n\nWhat fails, and how often:\n\n" + why if why else "")

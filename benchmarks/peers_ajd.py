@@ -85,11 +85,11 @@ def run(path: Path) -> str:
 
 def report(outcomes: dict[str, str]) -> str:
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
-    for name, outcome in outcomes.items():
-        counts["complex" if "hpd" in name else "real", outcome] += 1
+    for name, result in outcomes.items():
+        counts["complex" if "hpd" in name else "real", result] += 1
     results = ("passed", "failed", "skipped")
     rows = [(kind, *(counts[kind, result] for result in results)) for kind in ("real", "complex")]
-    failures = [name for name, outcome in outcomes.items() if outcome == "failed"]
+    failures = [name for name, result in outcomes.items() if result == "failed"]
     return (
         "## pyriemann's tests of joint diagonalization\n`codiag.drop_in.ajd` in place of `pyriemann.geometry.ajd`, "
         "with the fixtures of `benchmarks/peers_ajd.py`.\n\n"

@@ -158,7 +158,7 @@ def large(_: Path) -> dict[str, Any]:
 
 def tensorly_tests(_: Path) -> dict[str, Any]:
     """Return how many of TensorLy's own tests pass with our functions in place of its own."""
-    outcomes = [outcome for _test, outcome, _reason in peers.run("tensorly", [])]
+    outcomes = [result for _test, result, _reason in peers.run("tensorly", [])]
     return {"passed": outcomes.count("passed"), "of": len(outcomes)}
 
 

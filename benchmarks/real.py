@@ -52,7 +52,7 @@ def _bikes() -> np.ndarray:
 
 def _amino(seed: int, *, scatter: bool = False) -> np.ndarray:
     """Draw emission-excitation matrices of the size of the amino acids data, three substances in five samples."""
-    return fluorescence((5, 201, 61), 3, noise=0.01, scatter=scatter, seed=seed).tensor
+    return fluorescence((5, 201, 61), 3, noise=0.01, scatter=scatter, rng=seed).tensor
 
 
 def _zeroed(make: Callable[[], np.ndarray]) -> np.ndarray:
@@ -103,7 +103,7 @@ def _measured(cell: Cell, _: int) -> Values:
     values: Values = {}
     begin = time.process_time()
     if cell["method"] == OURS:
-        fit = solve(Problem(tensor, cell["rank"], observed=mask), Auto(), cell["seed"])
+        fit = solve(Problem(tensor, cell["rank"], mask=mask), Auto(), cell["seed"])
         values["cpu"] = time.process_time() - begin
         weights, factors = fit
         values |= {"converged": fit.converged, "explained": bool(fit.diagnose().advice)}

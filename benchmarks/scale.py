@@ -23,7 +23,7 @@ def run(inits: Sequence[str] = ("svd",), size: int = 400, rank: int = 20, noise:
     for slab in tensor:
         slab += level * rng.standard_normal(slab.shape)
     before = megabytes()
-    fit, ours = timed(lambda: codiag.factorize(tensor, rank, seed=0), time.process_time)
+    fit, ours = timed(lambda: codiag.factorize(tensor, rank, rng=0), time.process_time)
     grown = megabytes() - before
     rows = [("codiag", f"{ours:.1f}", "1", f"{codiag.factor_error(fit, factors):.2e}", f"{grown:.0f}")]
     for init in inits:

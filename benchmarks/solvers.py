@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from benchmarks.rivals import RIVALS
+from benchmarks.baselines import BASELINES
 from codiag.extending import Method
 from codiag.methods import ALS, METHODS, NLS, TPM
 from experiments.fitting import silent_fit
@@ -36,11 +36,11 @@ def ours(method: Method) -> Solver:
 
 
 def all_solvers(peers: Sequence[str] = ()) -> dict[str, Solver]:
-    """Return codiag's methods, the rivals that are installed, and peers given as ``module:function``."""
+    """Return codiag's methods, the baselines that are installed, and peers given as ``module:function``."""
     solvers = {name: ours(method) for name, method in (METHODS | VARIANTS).items()}
-    for rival in RIVALS:
-        if rival.installed:
-            solvers[rival.name] = _theirs(rival.solve)
+    for baseline in BASELINES:
+        if baseline.installed:
+            solvers[baseline.name] = _theirs(baseline.solve)
     for peer in peers:
         module, _, function = peer.partition(":")
         solvers[peer] = _theirs(getattr(importlib.import_module(module), function))

@@ -39,7 +39,7 @@ COLORED = {
 
 def seconds() -> str:
     """Time of a large fit by stages that a user can ask for."""
-    data = mixed_signals(100_000, LARGE, seed=0).channels
+    data = mixed_signals(100_000, LARGE, rng=0).channels
     rows = []
     models = {
         "`SOBI(lags=100)`": SOBI(lags=100),
@@ -71,14 +71,14 @@ def _times(work: Callable[[], object]) -> tuple[float, float]:
 def seeds() -> str:
     """Largest difference of components between ten seeds."""
     cases: list[tuple[str, Any, MixedSignals]] = [
-        ("`SOBI(lags=100)`, 64 channels", SOBI(lags=100), mixed_signals(100_000, LARGE, seed=0)),
+        ("`SOBI(lags=100)`, 64 channels", SOBI(lags=100), mixed_signals(100_000, LARGE, rng=0)),
         (
             "`SOBI(lags=100, max_iter=0)`, 64 channels",
             SOBI(lags=100, max_iter=0),
-            mixed_signals(100_000, LARGE, seed=0),
+            mixed_signals(100_000, LARGE, rng=0),
         ),
-        ("`JADE()`, 20 channels", JADE(), mixed_signals(20_000, GROUPS["both"], seed=0)),
-        ("`JADE(max_iter=0)`, 20 channels", JADE(max_iter=0), mixed_signals(20_000, GROUPS["both"], seed=0)),
+        ("`JADE()`, 20 channels", JADE(), mixed_signals(20_000, GROUPS["both"], rng=0)),
+        ("`JADE(max_iter=0)`, 20 channels", JADE(max_iter=0), mixed_signals(20_000, GROUPS["both"], rng=0)),
     ]
     rows = []
     for name, model, mixed in cases:
@@ -95,7 +95,7 @@ def distance(n_draws: int = 50) -> str:
     rows = []
     for name, kinds in COLORED.items():
         for n in (1000, 10_000):
-            found = np.array([_distances(mixed_signals(n, kinds, seed=[seed, n])) for seed in range(n_draws)])
+            found = np.array([_distances(mixed_signals(n, kinds, rng=[seed, n])) for seed in range(n_draws)])
             better = np.mean(found[:, :1] <= found[:, 1:] * (1 + 1e-6), axis=0)
             means = [f"{value:.4f}" for value in found.mean(axis=0)]
             rows.append((name, n, *means, " / ".join(f"{share:.0%}" for share in better[1:])))
@@ -201,7 +201,7 @@ def cumulants(n_draws: int = 10) -> str:
 
 
 def _against_fastica(kinds: list[str], seed: int) -> list[float]:
-    mixed = mixed_signals(20_000, kinds, seed=[seed, 23])
+    mixed = mixed_signals(20_000, kinds, rng=[seed, 23])
     start = time.process_time()
     ours = minimum_distance(JADE().fit(mixed.channels).components_, mixed.mixing)
     middle = time.process_time()

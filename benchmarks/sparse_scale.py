@@ -99,7 +99,7 @@ def cost(entries: Entries) -> str:
     listed = (entries.coords.nbytes + entries.values.nbytes) / 2**20
     tensor, wall, processor = both_clocks(partial(SparseTensor, entries.coords, entries.values, shape))
     rows = [("building the tensor", f"{processor:.1f}", f"{wall:.1f}", "")]
-    fit, wall, processor = both_clocks(partial(codiag.factorize, tensor, RANK, seed=0))
+    fit, wall, processor = both_clocks(partial(codiag.factorize, tensor, RANK, rng=0))
     peak = megabytes()
     random = [np.random.default_rng(0).standard_normal((size, RANK)) for size in shape]
     plain = sorted(both_clocks(partial(plain_product, tensor, random))[2:0:-1] for _ in range(5))[2]
@@ -132,7 +132,7 @@ def against_pyttb() -> str:
     for count in (1e5, 1e6):
         entries, rng = components(1000, count), np.random.default_rng(1)
         tensor = SparseTensor(entries.coords, entries.values, (entries.size,) * 3)
-        fit, _, ours = both_clocks(partial(codiag.factorize, tensor, RANK, seed=0))
+        fit, _, ours = both_clocks(partial(codiag.factorize, tensor, RANK, rng=0))
         rows.append((tensor.values.size, "codiag", f"{ours:.2f}", 1, "", f"{fit.relative_error:.5f}"))
         starts = {
             "random": [rng.random((entries.size, RANK)) for _ in range(3)],

@@ -24,7 +24,7 @@ PROBLEMS: dict[str, tuple[Callable[..., np.ndarray], Diagonalizer]] = {
 
 def problem(make: Callable[..., np.ndarray], size: int, seed: int) -> Stack:
     rng = np.random.default_rng([seed, size])
-    return matrix_stack(make(size, size, rng), size, noise=NOISE, seed=rng)
+    return matrix_stack(make(size, size, rng), size, noise=NOISE, rng=rng)
 
 
 def product_seconds(size: int) -> float:
@@ -42,8 +42,8 @@ def in_products(sizes: tuple[int, ...] = (15, 50, 100), trials: int = 5) -> str:
             times, sweeps, errors = [], [], []
             for seed in range(trials):
                 stack = problem(make, size, seed)
-                times.append(cpu_seconds(lambda: method(stack.matrices, seed=0), 5))  # noqa: B023
-                fit = method(stack.matrices, seed=0)
+                times.append(cpu_seconds(lambda: method(stack.matrices, rng=0), 5))  # noqa: B023
+                fit = method(stack.matrices, rng=0)
                 sweeps.append(fit.n_sweeps)
                 errors.append(factor_error(fit, stack.factor))
             rows.append(
@@ -69,12 +69,12 @@ def balanced_off(inverse: np.ndarray, matrices: np.ndarray) -> float:
     return float(np.sum(transformed**2) - np.sum(np.einsum("lii->li", transformed) ** 2))
 
 
-def against_rivals() -> str:
+def against_baselines() -> str:
     """Time pyriemann's methods at their own tolerances on the same matrices, in the same process."""
     from pyriemann.geometry.ajd import rjd, uwedge
 
     rows = []
-    for size, make, ours, name, rival in (
+    for size, make, ours, name, baseline in (
         (50, orthonormal_factor, OrthogonalNewton(), "`rjd`", rjd),
         (100, orthonormal_factor, OrthogonalNewton(), "`rjd`", rjd),
         (50, mild_factor, UWEDGE(), "`uwedge`", uwedge),
@@ -82,19 +82,19 @@ def against_rivals() -> str:
         (100, unit_factor, UWEDGE(), "`uwedge`", uwedge),
     ):
         stack = problem(make, size, seed=0)
-        theirs = rival(stack.matrices)[0]
-        rival_time = cpu_seconds(lambda: rival(stack.matrices), 1 if rival is rjd else 3)  # noqa: B023
-        fit = ours(stack.matrices, seed=0)
-        own_time = cpu_seconds(lambda: ours(stack.matrices, seed=0))  # noqa: B023
-        inverse = theirs.T if rival is rjd else theirs
+        theirs = baseline(stack.matrices)[0]
+        baseline_time = cpu_seconds(lambda: baseline(stack.matrices), 1 if baseline is rjd else 3)  # noqa: B023
+        fit = ours(stack.matrices, rng=0)
+        own_time = cpu_seconds(lambda: ours(stack.matrices, rng=0))  # noqa: B023
+        inverse = theirs.T if baseline is rjd else theirs
         rows.append(
             (
                 size,
                 f"`{type(ours).__name__}`, {make.__name__.removesuffix('_factor')} U",
                 f"{1e3 * own_time:.1f}",
                 f"{name} of pyriemann",
-                f"{1e3 * rival_time:.0f}",
-                f"{rival_time / own_time:.1f}",
+                f"{1e3 * baseline_time:.0f}",
+                f"{baseline_time / own_time:.1f}",
                 f"{fit.off_diagonal:.6g}",
                 f"{balanced_off(inverse, stack.matrices):.6g}",
             )
@@ -122,7 +122,7 @@ def ill_conditioned(size: int = 100, trials: int = 12) -> str:
         stack = problem(unit_factor, size, seed)
         (theirs, _), their_time = timed(lambda: uwedge(stack.matrices), time.thread_time)  # noqa: B023
         following = uwedge(stack.matrices, init=theirs, n_iter_max=1)[0]
-        fit, own_time = timed(lambda: UWEDGE()(stack.matrices, seed=0), time.thread_time)  # noqa: B023
+        fit, own_time = timed(lambda: UWEDGE()(stack.matrices, rng=0), time.thread_time)  # noqa: B023
         ends = fit.inverse, theirs, following
         rows.append(
             (
@@ -158,7 +158,7 @@ def run() -> str:
             "product; the start, validation and the final residuals are included. Median and worst of five problems.",
             in_products(),
             "off() is the energy off the diagonal for factors of unit norm.",
-            against_rivals(),
+            against_baselines(),
         )
     )
 

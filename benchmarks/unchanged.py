@@ -38,7 +38,7 @@ def paper_factors(seed: int) -> dict[str, tuple[np.ndarray, float]]:
 
 def tensor_cases(seed: int) -> Iterator[Case]:
     """Yield tensors at the statistical limit, of both models of the paper, larger ones, and sparse ones."""
-    make = partial(synthetic.noisy_tensor, noise=1e-2, seed=seed)
+    make = partial(synthetic.noisy_tensor, noise=1e-2, rng=seed)
     problems = {
         "limit": make((30,) * 3, 30, symmetric=True),
         "shape": make((20, 30, 40), 6),
@@ -55,14 +55,14 @@ def tensor_cases(seed: int) -> Iterator[Case]:
             yield f"{name}, {method}", partial(codiag.factorize, noisy, factor.shape[1], **options), (factor,) * 3
     coords, entries = np.indices((20, 30, 40)).reshape(3, -1), problems["shape"].tensor.ravel()
     sparse = codiag.tensors.SparseTensor(coords, entries, (20, 30, 40))
-    yield "sparse", partial(codiag.factorize, sparse, 6, seed=seed), problems["shape"]
+    yield "sparse", partial(codiag.factorize, sparse, 6, rng=seed), problems["shape"]
 
 
 def model_cases(seed: int) -> Iterator[Case]:
     """Yield estimators on data drawn from their models; components are the columns of the truth."""
     rng, n = np.random.default_rng(seed), 10_000
     confusions = 0.5 * np.eye(3) + 0.5 * rng.dirichlet(np.ones(3), (30, 3)).transpose(0, 2, 1)  # columns sum to one
-    crowd = synthetic.crowd_votes(2000, confusions, density=0.3, seed=seed)
+    crowd = synthetic.crowd_votes(2000, confusions, density=0.3, rng=seed)
     yield "crowd", lambda: models.DawidSkene(random_state=seed).fit(crowd.votes).probas_, np.eye(3)[crowd.truth]
     topics, shares = rng.dirichlet(np.full(300, 0.1), 5), rng.dirichlet(np.full(5, 0.2), 1500)
     words = np.stack([rng.multinomial(80, share @ topics) for share in shares])
@@ -73,8 +73,8 @@ def model_cases(seed: int) -> Iterator[Case]:
     emissions, states = rng.dirichlet(np.full(12, 0.5), 3), np.cumsum(rng.random(n) < 0.2) % 3
     symbols = np.minimum((np.cumsum(emissions, axis=1)[states] < rng.random((n, 1))).sum(axis=1), 11)
     yield "chains", lambda: models.HiddenMarkov(3, random_state=seed).fit(symbols).emissionprob_.T, emissions.T
-    graph = synthetic.mixed_membership_graph(600, 4, alpha_0=0.2, inside=0.3, outside=0.02, seed=seed)
-    communities = models.MixedMembershipCommunities(4, alpha_0=0.2, random_state=seed)
+    graph = synthetic.mixed_membership_graph(600, 4, alpha_0=0.2, inside=0.3, outside=0.02, rng=seed)
+    communities = models.MixedMembershipSBM(4, alpha_0=0.2, random_state=seed)
     yield "communities", lambda: communities.fit(graph.adjacency).memberships_, graph.memberships
 
 

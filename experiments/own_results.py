@@ -50,7 +50,7 @@ LEVELS = (1e-4, 1e-3, 1e-2)
 def fitted(tensor: np.ndarray, rows: np.ndarray, diagonalizer: Diagonalizer, truth: np.ndarray) -> np.ndarray:
     """Return the displacements of factors that are found from projections along rows."""
     stack = project_noise(tensor, rows)
-    found = diagonalizer((stack + stack.transpose(0, 2, 1)) / 2, seed=0).factor
+    found = diagonalizer((stack + stack.transpose(0, 2, 1)) / 2, rng=0).factor
     moved: np.ndarray = match_components(found, truth).factors[0] - truth
     return moved
 
@@ -143,7 +143,7 @@ def _errors(k: int, d: int, noise: float, seed: int) -> list[float]:
     found = []
     for kind in METHODS.values():
         method = kind(directions="orthonormal", n_projections=d)
-        fit = codiag.factorize(codiag.Problem(tensor, k, symmetric=True), method=method, seed=0)
+        fit = codiag.factorize(codiag.Problem(tensor, k, symmetric=True), method=method, rng=0)
         moved = match_components(fit.factors[0], factor).factors[0] - factor
         found.append(float(np.sqrt(np.mean(np.sum(moved**2, axis=0)))))
     return found
@@ -200,7 +200,7 @@ def _full_size(d: int, k: int, noise: float, seed: int) -> list[float]:
     diagonals = projected_diagonals(factor, np.ones(k), rows)
     theory = first_order_perturbation(factor, diagonals, project_noise(tensor_noise, rows), orthogonal=False).errors
     stack = project_noise(tensor, rows)
-    whole = QRJ1D(tol=1e-10, max_sweeps=500)((stack + stack.transpose(0, 2, 1)) / 2, seed=0).factor
+    whole = QRJ1D(tol=1e-10, max_sweeps=500)((stack + stack.transpose(0, 2, 1)) / 2, rng=0).factor
     whole = whole / np.linalg.norm(whole, axis=0)
     cosines = whole.T @ factor
     places = np.argmax(np.abs(cosines), axis=0)
@@ -223,7 +223,7 @@ def counterexample(_: int) -> list[list[str]]:
         factor = np.eye(d)[:, :-1]
         clean = FactoredTensor(np.ones(d - 1), (factor,) * 3).to_dense()
         for noise in (1e-2, 1e-4, 1e-6):
-            whole = UWEDGE(tol=1e-13, statistical_tol=1e-12, max_sweeps=1000)(clean + noise * form, seed=0).factor
+            whole = UWEDGE(tol=1e-13, statistical_tol=1e-12, max_sweeps=1000)(clean + noise * form, rng=0).factor
             whole = whole / np.linalg.norm(whole, axis=0)
             full = np.sqrt(2 - 2 * np.max(np.abs(whole[0])))
             first = np.linalg.norm(fitted(clean + noise * form, np.eye(d), free(d - 1), factor)[:, 0])

@@ -73,7 +73,7 @@ class Refused(Exception):  # noqa: N818
 Progress = Callable[[int, int], None]
 """Told how many trials are done, of how many."""
 Job = tuple[Experiment, Cell]
-Outcome = tuple[Job, Record | str]
+OptimizeResult = tuple[Job, Record | str]
 FAILURES = (ArithmeticError, ValueError, TypeError, LookupError, AttributeError)
 
 
@@ -103,11 +103,11 @@ def run(
         queue = _Queue(planned, journals, reservations, end, progress)
         outcomes = _outcomes_of_pool(queue, jobs) if jobs else _outcomes(queue)
         with closing(outcomes):
-            for (experiment, cell), outcome in outcomes:
-                if isinstance(outcome, Record):
-                    journals[experiment.name].append(outcome)
+            for (experiment, cell), result in outcomes:
+                if isinstance(result, Record):
+                    journals[experiment.name].append(result)
                 else:
-                    failures.append(f"{experiment.name}, {cell_key(cell)}: {outcome}")
+                    failures.append(f"{experiment.name}, {cell_key(cell)}: {result}")
     return failures
 
 
@@ -205,7 +205,7 @@ def _key(job: Job) -> str:
     return job[0].name + cell_key(job[1])
 
 
-def _outcomes(queue: _Queue) -> Generator[Outcome, None, None]:
+def _outcomes(queue: _Queue) -> Generator[OptimizeResult, None, None]:
     while taken := queue.take(1):
         try:
             yield taken[0], measure_cell(*taken[0])
@@ -213,7 +213,7 @@ def _outcomes(queue: _Queue) -> Generator[Outcome, None, None]:
             yield taken[0], f"{type(error).__name__}: {error}"
 
 
-def _outcomes_of_pool(queue: _Queue, jobs: int) -> Generator[Outcome, None, None]:
+def _outcomes_of_pool(queue: _Queue, jobs: int) -> Generator[OptimizeResult, None, None]:
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_prepare_worker)
     try:
         running: dict[Future[Record], Job] = {}

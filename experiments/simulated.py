@@ -35,7 +35,7 @@ def nonorthogonal_model(size: int, rank: int, *, noise: float, seed: Any = None)
     Examples
     --------
     >>> from experiments.simulated import nonorthogonal_model
-    >>> planted = nonorthogonal_model(5, 3, noise=0.1, seed=0)
+    >>> planted = nonorthogonal_model(5, 3, noise=0.1, rng=0)
     >>> planted.tensor.shape, bool((planted.weights > 0).all())
     ((5, 5, 5), True)
     """
@@ -73,7 +73,7 @@ def orthogonal_model(size: int, rank: int, *, noise: float, seed: Any = None) ->
     --------
     >>> import numpy as np
     >>> from experiments.simulated import orthogonal_model
-    >>> factor = orthogonal_model(5, 3, noise=0.1, seed=0).factors[0]
+    >>> factor = orthogonal_model(5, 3, noise=0.1, rng=0).factors[0]
     >>> bool(np.allclose(factor.T @ factor, np.eye(3)))
     True
     """
@@ -114,7 +114,7 @@ def paper_tensor(
     Examples
     --------
     >>> from experiments.simulated import paper_tensor
-    >>> paper_tensor(5, 3, orthogonal=True, noise=0.01, model="theory", seed=0).tensor.shape
+    >>> paper_tensor(5, 3, orthogonal=True, noise=0.01, model="theory", rng=0).tensor.shape
     (5, 5, 5)
     """
     if model == "authors":
@@ -147,7 +147,7 @@ def unit_noise(size: int, seed: Any = None) -> np.ndarray:
     Examples
     --------
     >>> from experiments.simulated import operator_norm, unit_noise
-    >>> round(operator_norm(unit_noise(5, seed=0), seed=1), 6)
+    >>> round(operator_norm(unit_noise(5, rng=0), rng=1), 6)
     1.0
     """
     rng = np.random.default_rng(seed)
@@ -180,7 +180,7 @@ def operator_norm(tensor: np.ndarray, seed: Any = None, *, n_starts: int = 20, n
     >>> from experiments.simulated import operator_norm
     >>> tensor = np.zeros((3, 3, 3))
     >>> tensor[0, 0, 0], tensor[1, 1, 1] = 2.0, -5.0
-    >>> round(operator_norm(tensor, seed=0), 6)
+    >>> round(operator_norm(tensor, rng=0), 6)
     5.0
     """
     if not np.any(tensor):

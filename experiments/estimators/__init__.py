@@ -1,1 +1,1 @@
-"""Estimators and rivals of the paper's experiments that the library does not offer, as their authors ran them."""
+"""Estimators and baselines of the paper's experiments that the library does not offer, as their authors ran them."""

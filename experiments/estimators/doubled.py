@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._arrays import Array, like, to_host
+from codiag._arrays import Array, asarray_like, to_host
 from codiag.diagonalize import QRJ1D, Jacobi, OrthogonalNewton, check_method
 from codiag.extending import Diagonalizer, Iterate
 
@@ -127,5 +127,5 @@ def _inverse(factor: np.ndarray, reference: Array, orthogonal: bool) -> Array:
     """Return inverse factors as rows; merged factors are made orthonormal again by the polar decomposition."""
     if orthogonal:
         left, _, right = np.linalg.svd(factor)
-        return like((left @ right).T, reference)
-    return like(np.linalg.inv(factor), reference)
+        return asarray_like((left @ right).T, reference)
+    return asarray_like(np.linalg.inv(factor), reference)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._arrays import like, to_host
+from codiag._arrays import asarray_like, to_host
 from codiag._checks import as_number
 from codiag.extending import Estimate, Method
-from codiag.least_squares import best_rank_one, with_best_weights
-from codiag.problem import Log, Problem
+from codiag.least_squares import Log, best_rank_one, with_best_weights
+from codiag.problem import Problem
 from codiag.reduction import reduce
 
 
@@ -30,7 +30,7 @@ class Givens(Method):
     ----------
     tol : float
         Stop after a sweep whose angles are all below it.
-    max_sweeps : int
+    max_iter : int
         Largest number of sweeps.
 
     See Also
@@ -49,31 +49,33 @@ class Givens(Method):
     >>> from experiments.estimators.givens import Givens
     >>> q = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 3)))[0]
     >>> tensor = np.einsum("r,ir,jr,kr->ijk", [3.0, 2.0, 1.0], q, q, q)
-    >>> fit = codiag.factorize(tensor, 3, symmetric=True, method=Givens(), seed=0)
+    >>> fit = codiag.factorize(tensor, 3, symmetric=True, method=Givens(), rng=0)
     >>> codiag.factor_error(fit, [q] * 3) < 1e-6
     True
     """
 
     tol: float = 1e-9
-    max_sweeps: int = 100
+    max_iter: int = 100
 
     def __post_init__(self) -> None:
         as_number("tol", self.tol)
-        as_number("max_sweeps", self.max_sweeps, integer=True)
+        as_number("max_iter", self.max_iter, integer=True)
 
-    def refusal(self, problem: Problem) -> str | None:
+    def check_supported(self, problem: Problem) -> None:
         tensor = problem.tensor
         if problem.symmetric is not True or tensor.order != 3:
-            return f"Givens is for symmetric tensors of order three; got {tensor!r}. Use NOJD"
+            raise ValueError(f"Givens is for symmetric tensors of order three; got {tensor!r}. Use NOJD")
         if problem.rank > tensor.shape[0]:
-            return f"rank must be at most {tensor.shape[0]}, the size of the modes, for Givens; got {problem.rank}"
-        return super().refusal(problem)
+            raise ValueError(
+                f"rank must be at most {tensor.shape[0]}, the size of the modes, for Givens; got {problem.rank}"
+            )
+        super().check_supported(problem)
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         rank, log = problem.rank, Log()
         reduction = reduce(problem, rng)
         if rank == 1:
-            return Estimate(reduction.to_tensor(best_rank_one(reduction.core)), log.stages, True)
+            return Estimate(reduction.to_tensor(best_rank_one(reduction.core)), log.history, True)
         # A random start: in the coordinates of the range, the factors may already be the axes.
         rotation = np.linalg.qr(rng.standard_normal((rank, rank)))[0]
         entries = to_host(reduction.core.to_dense())
@@ -84,14 +86,14 @@ class Givens(Method):
             )
         rotated = np.einsum("abc,ai,bj,ck->ijk", entries, rotation, rotation, rotation, optimize=True)
         n_sweeps, largest = 0, math.inf
-        while n_sweeps < self.max_sweeps and largest > self.tol:
+        while n_sweeps < self.max_iter and largest > self.tol:
             largest = _sweep(rotated, rotation)
             n_sweeps += 1
         off_diagonal = 1 - float(np.sum(np.einsum("iii->i", rotated) ** 2) / np.sum(rotated**2))
         log.add("rotations", n_sweeps, off_diagonal, n_sweeps * 18.0 * math.comb(rank, 2) * rank**2)
-        factor = like(rotation, reduction.core.reference)
+        factor = asarray_like(rotation, reduction.core.reference)
         components = with_best_weights(reduction.core, [factor] * 3)
-        return Estimate(reduction.to_tensor(components), log.stages, largest <= self.tol)
+        return Estimate(reduction.to_tensor(components), log.history, largest <= self.tol)
 
 
 def _sweep(tensor: np.ndarray, rotation: np.ndarray) -> float:

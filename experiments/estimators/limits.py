@@ -8,23 +8,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._arrays import like, to_host
+from codiag._arrays import asarray_like, to_host
 from codiag.diagonalize import UWEDGE
 from codiag.extending import Estimate, Limits, Method
-from codiag.least_squares import rotate, split_columns, with_best_weights
-from codiag.problem import Log, Problem
+from codiag.least_squares import Log, rotate, split_columns, with_best_weights
+from codiag.problem import Problem
 from codiag.reduction import reduce
 from codiag.starts import Roles, components_from_sides, gram_null_space
 from codiag.tensors import FactoredTensor
 
 
 def orthogonal_oracle(
-    tensor: np.ndarray, factors: Sequence[np.ndarray], *, symmetric: bool, tol: float = 1e-10, max_sweeps: int = 2000
+    tensor: np.ndarray, factors: Sequence[np.ndarray], *, symmetric: bool, tol: float = 1e-10, max_iter: int = 2000
 ) -> list[np.ndarray]:
     """Return the orthonormal factors nearest to the tensor in least squares, from the true ones."""
     problem = Problem(tensor, factors[0].shape[1], constraints="orthogonal", symmetric=symmetric)
     start = FactoredTensor(np.ones(problem.rank), factors, symmetric=symmetric)
-    return list(rotate(problem, start, Limits(max_sweeps, tol, gain=0.0)).components.factors)
+    return list(rotate(problem, start, Limits(max_iter, tol, gain=0.0)).components.factors)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +48,12 @@ class GramLathauwer(Method):
         stack = rows.reshape(rank, *entries.shape[1:])
         null = gram_null_space(stack)
         log.add("rank-one system", 0, math.nan, 2.0 * rank**4 * stack[0].size + 2.0 * rank**6)
-        joint = UWEDGE()(null, seed=rng)
+        joint = UWEDGE()(null, rng=rng)
         products = np.einsum("rij,rt->ijt", stack, joint.factor).reshape(-1, joint.factor.shape[1])
-        left, right_side = split_columns(like(products, core.reference), stack.shape[1:])
+        left, right_side = split_columns(asarray_like(products, core.reference), stack.shape[1:])
         if core.symmetric:
             components = with_best_weights(core, [left] * core.order)
         else:
             components = components_from_sides(core, roles, left, right_side)
         log.add("diagonalize", joint.n_sweeps, math.nan, joint.n_sweeps * 2.0 * rank**4)
-        return Estimate(reduction.to_tensor(components), log.stages, joint.converged)
+        return Estimate(reduction.to_tensor(components), log.history, joint.converged)

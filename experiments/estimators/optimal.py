@@ -25,10 +25,10 @@ class OptimalNOJD(NOJD):
 
     supports: ClassVar[frozenset[str]] = frozenset()
 
-    def refusal(self, problem: Problem) -> str | None:
+    def check_supported(self, problem: Problem) -> None:
         if problem.tensor.order > 3:
-            return "tensor must be of order 3 for optimal directions, since one mode is projected; use NOJD"
-        return super().refusal(problem)
+            raise ValueError("tensor must be of order 3 for optimal directions, since one mode is projected; use NOJD")
+        super().check_supported(problem)
 
     def _plug_in_directions(self, components: FactoredTensor, roles: Roles) -> list[np.ndarray]:
         """Return as many directions as the mode that is projected is large."""

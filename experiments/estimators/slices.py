@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._arrays import Array, like, to_host
-from codiag._checks import UndeterminedError, as_number
+from codiag._arrays import Array, asarray_like, to_host
+from codiag._checks import RankDeficientError, as_number
 from codiag.diagonalize import UWEDGE, Diagonalizer, check_method, real_eigenvectors
-from codiag.least_squares import best_rank_one, split_columns, with_best_weights
+from codiag.least_squares import Log, best_rank_one, split_columns, with_best_weights
 from codiag.methods import Method, random_directions
-from codiag.problem import Estimate, Log, Problem
+from codiag.problem import Estimate, Problem
 from codiag.reduction import reduce
-from codiag.starts import Roles, components_from_sides, diagonalized, matrix_roles, roles_refusal
+from codiag.starts import Roles, check_roles, components_from_sides, diagonalized, matrix_roles
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
 
@@ -50,7 +50,7 @@ class SD2(Method):
     >>> from experiments.estimators.slices import SD2
     >>> rng = np.random.default_rng(0)
     >>> a, b, c = (rng.standard_normal((6, 4)) for _ in range(3))
-    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 4, method=SD2(), seed=0)
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 4, method=SD2(), rng=0)
     >>> codiag.factor_error(fit, (a, b, c)) < 1e-6
     True
     """
@@ -60,19 +60,20 @@ class SD2(Method):
     def __post_init__(self) -> None:
         as_number("n_pairs", self.n_pairs, integer=True)
 
-    def refusal(self, problem: Problem) -> str | None:
-        return super().refusal(problem) or roles_refusal(problem, "SD2")
+    def check_supported(self, problem: Problem) -> None:
+        super().check_supported(problem)
+        check_roles(problem, "SD2")
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         roles, rank, log = matrix_roles(problem), problem.rank, Log()
         reduction = reduce(problem, rng)
         core = reduction.core
         if rank == 1:
-            return Estimate(reduction.to_tensor(best_rank_one(core)), log.stages, True)
+            return Estimate(reduction.to_tensor(best_rank_one(core)), log.history, True)
         pairs = [_diagonalized_pair(core, roles, rng) for _ in range(self.n_pairs)]
         candidates = [components for components in pairs if components is not None]
         if not candidates:
-            raise UndeterminedError(
+            raise RankDeficientError(
                 f"rank must be at most that of the tensor, whose projections are singular in each of n_pairs="
                 f"{self.n_pairs} pairs; got {rank}. method=None fits it by least squares"
             )
@@ -80,14 +81,14 @@ class SD2(Method):
         best = int(np.argmin(distances))
         flops = self.n_pairs * (4.0 * math.prod(core.shape) + 25.0 * rank**3)
         log.add("diagonalize pairs", self.n_pairs, (distances[best] / core.squared_norm()) ** 0.5, flops)
-        return Estimate(reduction.to_tensor(candidates[best]), log.stages, True)
+        return Estimate(reduction.to_tensor(candidates[best]), log.history, True)
 
 
 def _diagonalized_pair(core: DenseTensor, roles: Roles, rng: np.random.Generator) -> FactoredTensor | None:
     """Return the components that two projections have in common, or None if the second one is singular."""
     directions = random_directions(rng, 2, [core.shape[mode] for mode in roles.others])
     projected = core.permute(roles.rows + roles.columns + roles.others)
-    first, second = to_host(projected.project(*(like(rows, core.reference) for rows in directions)))
+    first, second = to_host(projected.project(*(asarray_like(rows, core.reference) for rows in directions)))
     try:
         left = real_eigenvectors(np.linalg.solve(second.T, first.T).T)
         right = left if core.symmetric else np.linalg.solve(left, second).T
@@ -97,8 +98,10 @@ def _diagonalized_pair(core: DenseTensor, roles: Roles, rng: np.random.Generator
     if not np.all(np.isfinite(left)) or not np.all(np.isfinite(lengths) & (lengths > 0)):
         return None
     if core.symmetric:
-        return with_best_weights(core, [like(left, core.reference)] * core.order)
-    return components_from_sides(core, roles, like(left, core.reference), like(right / lengths, core.reference))
+        return with_best_weights(core, [asarray_like(left, core.reference)] * core.order)
+    return components_from_sides(
+        core, roles, asarray_like(left, core.reference), asarray_like(right / lengths, core.reference)
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -140,7 +143,7 @@ class Lathauwer(Method):
     >>> from experiments.estimators.slices import Lathauwer
     >>> rng = np.random.default_rng(0)
     >>> a, b, c = (rng.standard_normal((6, 4)) for _ in range(3))
-    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 4, method=Lathauwer(), seed=0)
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 4, method=Lathauwer(), rng=0)
     >>> codiag.factor_error(fit, (a, b, c)) < 1e-6
     True
     """
@@ -156,29 +159,29 @@ class Lathauwer(Method):
         if diagonalizer.orthogonal or not diagonalizer.symmetric:
             raise ValueError(f"Lathauwer needs a symmetric diagonalizer with free factors; got {diagonalizer!r}")
 
-    def refusal(self, problem: Problem) -> str | None:
+    def check_supported(self, problem: Problem) -> None:
         roles, tensor, rank = _roles(problem.tensor), problem.tensor, problem.rank
         sizes = [math.prod(tensor.shape[mode] for mode in role) for role in roles]
         i, j, k = min(sizes[0], rank), min(sizes[1], rank), sizes[2]
         if rank > k or rank * (rank - 1) > i * (i - 1) * j * (j - 1) / 2:
-            return (
+            raise ValueError(
                 f"rank must be at most {k}, the largest mode, and satisfy rank (rank - 1) <= I (I - 1) J (J - 1) / 2 "
                 f"for the others, I = {i} and J = {j}, for Lathauwer; got {rank}. method=None fits it by least squares"
             )
         height, width = _system_size(i, j, rank)
         if 3 * 8 * height * width > self.max_bytes:
-            return (
+            raise ValueError(
                 f"rank {rank} needs a system of {height} x {width} numbers, {3 * 8 * height * width / 1e9:.1f} GB with "
                 f"its decomposition, above max_bytes={self.max_bytes:g}; use NOJD, which needs no such system"
             )
-        return super().refusal(problem)
+        super().check_supported(problem)
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         roles, rank, log = _roles(problem.tensor), problem.rank, Log()
         reduction = reduce(problem, rng)
         core = reduction.core
         if rank == 1:
-            return Estimate(reduction.to_tensor(best_rank_one(core)), log.stages, True)
+            return Estimate(reduction.to_tensor(best_rank_one(core)), log.history, True)
         rows, columns = (core.shape[role[0]] for role in roles[:2])
         height, width = _system_size(rows, columns, rank)
         stack = _range(core, roles, rank)
@@ -187,7 +190,7 @@ class Lathauwer(Method):
         joint = diagonalized(self.diagonalizer or UWEDGE(), null, rank, rng)
         log.add("diagonalize", joint.n_sweeps, math.nan, joint.n_sweeps * 2.0 * rank**4)
         components = _rank_one_factors(core, roles, np.einsum("rij,rt->ijt", stack, joint.factor))
-        return Estimate(reduction.to_tensor(components), log.stages, joint.converged)
+        return Estimate(reduction.to_tensor(components), log.history, joint.converged)
 
 
 def _roles(tensor: Tensor) -> Roles:
@@ -210,7 +213,7 @@ def _range(core: DenseTensor, roles: Roles, rank: int) -> np.ndarray:
     _, sizes, right = np.linalg.svd(flat, full_matrices=False)
     dimension = int(np.count_nonzero(sizes > 10 * max(flat.shape) * np.finfo(entries.dtype).eps * sizes[0]))
     if dimension < rank:
-        raise UndeterminedError(
+        raise RankDeficientError(
             f"rank must be at most {dimension}, the dimension of the range of the slices, for Lathauwer; got {rank}. "
             "method=None fits it by least squares"
         )
@@ -239,7 +242,7 @@ def _null_space(stack: np.ndarray, rank: int) -> np.ndarray:
 
 def _rank_one_factors(core: DenseTensor, roles: Roles, products: np.ndarray) -> FactoredTensor:
     """Split matrices of rank one, (I, J, k), and compute the factors of the other modes."""
-    flat: Array = like(products.reshape(-1, products.shape[2]), core.reference)
+    flat: Array = asarray_like(products.reshape(-1, products.shape[2]), core.reference)
     left, right = split_columns(flat, products.shape[:2])
     if core.symmetric:
         return with_best_weights(core, [left] * core.order)

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from codiag.least_squares import Log
 from codiag.methods import OJD, TPM
 from codiag.models.base import leading_range, on_simplex_rows, view_moments
 from codiag.models.communities import as_network, scaled_stars
-from codiag.problem import Log
 from codiag.tensors import FactoredTensor, Tensor, symmetrize
 from experiments.fitting import silent_fit
 
@@ -84,7 +84,7 @@ class WhiteStars:
     def components(self, seed: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Return weights and vectors of the whitened moment by method; those of TPM also as their polar factor."""
         found = {}
-        for name, method in (("OJD1", OJD(whiten=False)), ("TPM (transpose)", TPM(tol=1e-6, max_sweeps=60))):
+        for name, method in (("OJD1", OJD(whiten=False)), ("TPM (transpose)", TPM(tol=1e-6, max_iter=60))):
             fit = silent_fit(self.core, K, method=method, symmetric=True, seed=seed)
             found[name] = np.asarray(fit.weights), np.asarray(fit.factors[0])
         polar = polar_factor(found["TPM (transpose)"][1])
@@ -109,4 +109,4 @@ def _basis(views: list[Any], place: int) -> np.ndarray:
         products = views[place] @ columns
         return np.asarray(views[place].T @ sum(other @ (other.T @ products) for other in others))
 
-    return leading_range(multiply, views[place].shape[1], K, seed=0)
+    return leading_range(multiply, views[place].shape[1], K, random_state=0)

@@ -12,6 +12,7 @@ from experiments.claims import ENOUGH, PART, Claim, Ruling, Trials, graded, in_r
 from experiments.paper.trials import (
     NEAREST,
     axis,
+    baselines,
     errors_of,
     free_methods,
     grid,
@@ -20,7 +21,6 @@ from experiments.paper.trials import (
     orthogonal_methods,
     panel_of,
     pencil_starts,
-    rivals,
     stage_of,
     table_of,
 )
@@ -79,7 +79,7 @@ def _measure(cell: Cell, seed: int, *, orthogonal: bool) -> Values:
     methods = (orthogonal_methods if orthogonal else free_methods)(size, rank, extras=extras)
     if size == 50 and rank == 50 and cell["trial"] >= 5:  # the slowest, and never the best
         methods.pop("NOJD1", None)
-    methods |= rivals(
+    methods |= baselines(
         lathauwer=rank <= 50,
         als=size <= 50 or (rank == 100 and not orthogonal and cell["trial"] < 5),
         nls=not orthogonal,
@@ -209,7 +209,7 @@ def _ended(names: Sequence[str], end: str) -> list[str]:
 def _full_rank(trials: Trials, end: str) -> Ruling:
     found = trials.ratios(_ended(("TPM", "Lathauwer", "ALS"), end), _ended(OJD01, end), _places(True, 1.0))
     parts = over(np.median, found) > 1.5, over(np.max, found) >= 3
-    return Ruling(f"best rival over best OJD: {in_range(found)}", of_parts(*parts))
+    return Ruling(f"best baseline over best OJD: {in_range(found)}", of_parts(*parts))
 
 
 LEVEL = ("OJD0", "OJD1", "TPM", "Lathauwer")

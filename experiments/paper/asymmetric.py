@@ -1,4 +1,4 @@
-"""Tensors without symmetry: the paper's reduction, ours, and the rivals (claims 12 to 14)."""
+"""Tensors without symmetry: the paper's reduction, ours, and the baselines (claims 12 to 14)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codiag.synthetic import PlantedTensor, orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor
 from experiments.claims import ENOUGH, Claim, Ruling, Trials, graded, in_range, of_parts, over, share_of
 from experiments.estimators.doubled import symmetrized
-from experiments.paper.trials import errors_of, grid, n_trials, names_of, panel_of, rivals, stage_of, table_of
+from experiments.paper.trials import baselines, errors_of, grid, n_trials, names_of, panel_of, stage_of, table_of
 from experiments.records import Cell, Record, Values, select
 from experiments.reports import Figure, Report
 from experiments.runs import Experiment
@@ -23,7 +23,7 @@ EPS = (1e-3, 3e-3, 1e-2)
 PLACES = {"orthogonal": ((50, 10), (50, 50)), "free": ((50, 10), (50, 50), (12, 12))}
 """Sizes and ranks; at 12 the doubled matrices of free factors can be diagonalized at full rank, too."""
 OURS = {"orthogonal": ("OJD0", "OJD1"), "free": ("NOJD0", "NOJD1", "NOJD1 (factors)")}
-RIVALS = {"orthogonal": ("TPM", "Lathauwer", "ALS"), "free": ("Lathauwer", "ALS", "NLS")}
+BASELINES = {"orthogonal": ("TPM", "Lathauwer", "ALS"), "free": ("Lathauwer", "ALS", "NLS")}
 REDUCED = " (doubled)"
 
 
@@ -52,7 +52,7 @@ def _measure(cell: Cell, seed: int) -> Values:
     problem = PlantedTensor(clean + cell["eps"] * rng.standard_normal(clean.shape), weights, factors)
     doubled = rank < 50
     methods = _orthogonal_methods() if orthogonal else _free_methods(size, doubled=doubled)
-    methods |= rivals(lathauwer=True, als=True, nls=not orthogonal)
+    methods |= baselines(lathauwer=True, als=True, nls=not orthogonal)
     oracles = ["oracle", "orthogonal oracle"] if orthogonal else ["oracle"]
     return errors_of(problem, methods, False, seed, oracles=oracles)
 
@@ -114,14 +114,14 @@ def _places(kind: str) -> list[Cell]:
 
 
 def _gains(trials: Trials, kind: str, names: Sequence[str]) -> list[float]:
-    """Return the best of some rivals over the best of ours, at the paper's size, place by place."""
+    """Return the best of some baselines over the best of ours, at the paper's size, place by place."""
     return trials.ratios(names, OURS[kind], [place for place in _places(kind) if place["d"] == 50])
 
 
 def _a_quarter(trials: Trials, *, kind: str) -> Ruling:
-    found = _gains(trials, kind, RIVALS[kind])
+    found = _gains(trials, kind, BASELINES[kind])
     share = share_of(found, 1.25)
-    text = f"best rival over best of ours: {in_range(found)}; at least 1.25 at {100 * share:.0f} % of places"
+    text = f"best baseline over best of ours: {in_range(found)}; at least 1.25 at {100 * share:.0f} % of places"
     if kind == "orthogonal":
         return Ruling(text, graded(share))
     lathauwer = [1 - 1 / ratio for ratio in _gains(trials, kind, ["Lathauwer"])]

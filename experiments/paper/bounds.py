@@ -76,7 +76,7 @@ def _worst(rank: int, eps: float = 1e-5) -> Values:
     for i in range(1, rank):
         noise[0, i, i] = noise[i, 0, i] = noise[i, i, 0] = 1
     tensor = FactoredTensor(weights, (factor,) * 3).to_dense() + eps * noise
-    fit = OrthogonalNewton(tol=1e-13)(project_noise(tensor, factor), seed=0)
+    fit = OrthogonalNewton(tol=1e-13)(project_noise(tensor, factor), rng=0)
     errors = np.linalg.norm(match_components(fit.factor, factor).factors[0] - factor, axis=0)
     bound = error_bound(factor, weights, eps, orthogonal=True)
     return {"measured": float(errors.max()) / eps, "share of bound": float(np.max(errors / bound))}
@@ -113,7 +113,7 @@ def _bound(cell: Cell, seed: int) -> Values:
     for name in ("random", "plug-in"):
         method = OrthogonalNewton(tol=1e-12, rank=rank) if orthogonal else UWEDGE(tol=1e-12, rank=rank)
         stack = project_noise(tensor, rows)
-        found = match_components(method((stack + stack.transpose(0, 2, 1)) / 2, seed=seed).factor, factor).factors[0]
+        found = match_components(method((stack + stack.transpose(0, 2, 1)) / 2, rng=seed).factor, factor).factors[0]
         errors = np.linalg.norm(found - factor, axis=0)
         scheme = number if name == "random" else None
         bound = error_bound(factor, weights, eps, orthogonal=orthogonal, n_projections=scheme)
@@ -150,9 +150,9 @@ def _gap(gap: float, seed: int, eps: float = 1e-5) -> Values:
         elif name == "SD2":
             found = real_eigenvectors(np.linalg.solve(matrices[1].T, matrices[0].T).T)
         else:
-            found = OrthogonalNewton(tol=1e-12)(matrices, seed=seed).factor
+            found = OrthogonalNewton(tol=1e-12)(matrices, rng=seed).factor
         values[name] = _error(found, factor, 2)
-    again = OrthogonalNewton(tol=1e-12)(project_noise(tensor, found.T), seed=seed).factor
+    again = OrthogonalNewton(tol=1e-12)(project_noise(tensor, found.T), rng=seed).factor
     return values | {"OJD1": _error(again, factor, 2)}
 
 
@@ -172,7 +172,7 @@ def _number(d: int, k: int, seed: int, eps: float = 1e-4) -> Values:
     for number in (*NUMBERS, 0):
         rows = directions[:number] if number else np.eye(d)  # an orthonormal basis stands for infinitely many
         stack = project_noise(tensor, rows)
-        fit = OrthogonalNewton(tol=1e-10, rank=k)((stack + stack.transpose(0, 2, 1)) / 2, seed=seed)
+        fit = OrthogonalNewton(tol=1e-10, rank=k)((stack + stack.transpose(0, 2, 1)) / 2, rng=seed)
         values[f"L = {number}" if number else "limit"] = _error(fit.factor, factor)
     return values
 

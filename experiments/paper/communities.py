@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from codiag.datasets import is_local, load_facebook
-from codiag.models import MixedMembershipCommunities
+from codiag.models import MixedMembershipSBM
 from experiments.claims import Claim, Ruling, Trials, of_parts
 from experiments.estimators.recovery import recovery_curve
 from experiments.estimators.stars import K, PolarTPM, WhiteStars
-from experiments.paper.trials import grid, n_trials, shown, stages
+from experiments.paper.trials import grid, history, n_trials, shown
 from experiments.records import Cell, Record, Values
 from experiments.reports import Figure, Panel, Report, Series, Table
 from experiments.runs import Experiment
@@ -49,8 +49,8 @@ def _memberships(adjacency: Any, cell: Cell) -> Iterator[tuple[str, np.ndarray]]
             yield name, stars.memberships(*components)
         return
     options: dict[str, Any] = {"degree_corrected": False, "n_partitions": 1, "max_iter": 0, "random_state": seed}
-    for name, method in (("OJD1 (model)", "ojd1"), ("TPM (polar, model)", PolarTPM(tol=1e-6, max_sweeps=60))):
-        yield name, MixedMembershipCommunities(K, method=method, **options).fit(adjacency).memberships_
+    for name, method in (("OJD1 (model)", "ojd1"), ("TPM (polar, model)", PolarTPM(tol=1e-6, max_iter=60))):
+        yield name, MixedMembershipSBM(K, method=method, **options).fit(adjacency).memberships_
 
 
 WAYS = {
@@ -192,7 +192,7 @@ COMMUNITIES = Experiment(
     _cells,
     _measure,
     _report,
-    stages(20),
+    history(20),
     missing=_missing,
 )
 CLAIMS = [

@@ -44,7 +44,7 @@ def _stage(cell: Cell) -> float:
 def _measure(cell: Cell, seed: int) -> Values:
     if cell["what"] == "rate":
         return _rates(cell["eps"], seed)
-    stack = matrix_stack(orthonormal_factor(SIZE, SIZE, [seed, 1]), SIZE, noise=cell["eps"], seed=[seed, 2]).matrices
+    stack = matrix_stack(orthonormal_factor(SIZE, SIZE, [seed, 1]), SIZE, noise=cell["eps"], rng=[seed, 2]).matrices
     return _level(stack, cell["eps"], seed) if cell["what"] == "level" else _basin(stack, seed)
 
 
@@ -56,7 +56,7 @@ def _turned_jacobi(stack: np.ndarray, turn: np.ndarray) -> float:
 
 def _level(stack: np.ndarray, eps: float, seed: int) -> Values:
     found = _turned_jacobi(stack, orthonormal_factor(SIZE, SIZE, [seed, 3]))
-    lowest = min(found, OrthogonalNewton(tol=1e-12, max_sweeps=500)(stack, seed=seed).off_diagonal)
+    lowest = min(found, OrthogonalNewton(tol=1e-12, max_sweeps=500)(stack, rng=seed).off_diagonal)
     level = np.sqrt(found / (SIZE * SIZE * (SIZE - 1))) / eps
     return {"objective over eps": float(level), "above the lowest": float(found > lowest * (1 + HIGHER))}
 
@@ -78,7 +78,7 @@ def _rates(eps: float, seed: int) -> Values:
         "QRJ1D": (QRJ1D(tol=1e-15), mild_factor(8, 8, [seed, 1])),
     }
     for name, (method, factor) in methods.items():
-        stack = matrix_stack(factor, factor.shape[0], noise=eps, seed=[seed, 2]).matrices
+        stack = matrix_stack(factor, factor.shape[0], noise=eps, rng=[seed, 2]).matrices
         errors = _sweep_errors(method, stack)
         values[name] = _exponent(errors)
         values |= {f"{name}, sweep {sweep}": errors[sweep] for sweep in range(12)}

@@ -16,7 +16,7 @@ from experiments.claims import Claim, Ruling, Trials, of_parts
 from experiments.estimators.limits import GramLathauwer
 from experiments.estimators.slices import SD2
 from experiments.estimators.zhang import Crowd, expected_classes, labels_by_round, majority_classes, moment_confusions
-from experiments.paper.trials import grid, n_trials, shown, stages
+from experiments.paper.trials import grid, history, n_trials, shown
 from experiments.records import Cell, Record, Values
 from experiments.reports import Figure, Panel, Report, Series, Table
 from experiments.runs import Experiment
@@ -285,7 +285,7 @@ CROWD = Experiment(
     _cells,
     _measure,
     _report,
-    stages(N_SEEDS),
+    history(N_SEEDS),
     missing=_missing,
 )
 CLAIMS = [

@@ -16,7 +16,7 @@ from experiments.estimators.counting import Counter, jacobi_sweep, power_step, q
 from experiments.estimators.limits import GramLathauwer
 from experiments.estimators.slices import Lathauwer
 from experiments.fitting import silent_fit
-from experiments.paper.trials import grid, n_trials, panel_of, stages, table_of
+from experiments.paper.trials import grid, history, n_trials, panel_of, table_of
 from experiments.records import Cell, Record, Values
 from experiments.reports import Figure, Report
 from experiments.runs import Experiment
@@ -77,7 +77,7 @@ def _measure(cell: Cell, seed: int) -> Values:
         begin = time.process_time()
         fit = silent_fit(tensor, d, method=method, symmetric=True, seed=start)
         values[f"{name} seconds"] = time.process_time() - begin
-        values[name] = _total(name, d, [stage.sweeps for stage in fit.stages], (few, many), fit)
+        values[name] = _total(name, d, [stage.n_iter for stage in fit.history], (few, many), fit)
     return values
 
 
@@ -104,7 +104,7 @@ def _total(
         return float(few["power step"].flops * sum(sweeps))
     if name == "NOJD1":  # 2 d projections, then d of them
         return 2.0 * d**3 * 3 * d + many["QRJ1D sweep"].flops * (sweeps[0] + sweeps[1] / 2)
-    return float(sum(stage.flops for stage in fit.stages))  # type: ignore[attr-defined]
+    return float(sum(stage.flops for stage in fit.history))  # type: ignore[attr-defined]
 
 
 def _report(records: Sequence[Record]) -> Report:
@@ -166,7 +166,7 @@ FLOPS = Experiment(
     _cells,
     _measure,
     _report,
-    stages(20, 25),
+    history(20, 25),
 )
 CLAIMS = [
     Claim(11, "flops", _faster),

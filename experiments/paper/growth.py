@@ -25,7 +25,7 @@ def _cells(quick: bool) -> list[Cell]:
 def _measure(cell: Cell, seed: int) -> Values:
     """Count a sweep over k matrices of size d that turns k rows, and the k projections that give the matrices."""
     size, rank = cell["d"], cell["k"]
-    stack = matrix_stack(orthonormal_factor(size, rank, [seed, 1]), rank, noise=1e-3, seed=[seed, 2]).matrices
+    stack = matrix_stack(orthonormal_factor(size, rank, [seed, 1]), rank, noise=1e-3, rng=[seed, 2]).matrices
     counter = Counter()
     jacobi_sweep(stack.copy(), np.eye(size), counter, leading=rank)
     return {"sweep": float(counter.flops), "projections": 2.0 * rank * size**3}

@@ -74,7 +74,7 @@ def _accuracy(mu: float, seed: int, eps: float = 1e-5) -> Values:
     }
     values: Values = {}
     for name, rows in directions.items():
-        fit = UWEDGE(tol=1e-12, max_sweeps=500)(project_noise(tensor, rows), seed=seed)
+        fit = UWEDGE(tol=1e-12, max_sweeps=500)(project_noise(tensor, rows), rng=seed)
         found = match_components(fit.factor, factor).factors[0]
         theory = first_order_perturbation(
             factor, projected_diagonals(factor, weights, rows), project_noise(noise, rows), orthogonal=False
@@ -97,9 +97,9 @@ def _optima(mu: float, seed: int, eps: float = 1e-3) -> Values:
 
 def _is_elsewhere(method: Diagonalizer, stack: np.ndarray, factor: np.ndarray, seed: int) -> bool:
     """Tell whether a method ends elsewhere than from the truth."""
-    blind = method(stack, seed=seed).factor
+    blind = method(stack, rng=seed).factor
     inverse = np.linalg.inv(factor)
-    inside = method(inverse @ stack @ inverse.T, seed=seed).factor
+    inside = method(inverse @ stack @ inverse.T, rng=seed).factor
     told = factor @ inside
     told /= np.linalg.norm(told, axis=0)
     matched = match_components(blind, told).factors[0]

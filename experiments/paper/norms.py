@@ -9,7 +9,7 @@ import numpy as np
 from codiag.synthetic import unit_factor
 from experiments.claims import Claim, Ruling, Trials, of_parts
 from experiments.paper.incoherence import coherent_factor
-from experiments.paper.trials import grid, panel_of, stages, table_of
+from experiments.paper.trials import grid, history, panel_of, table_of
 from experiments.records import Cell, Record, Values
 from experiments.reports import Figure, Report
 from experiments.runs import Experiment
@@ -75,6 +75,6 @@ NORMS = Experiment(
     _cells,
     _measure,
     _report,
-    stages(100),
+    history(100),
 )
 CLAIMS = [Claim(36, "norms", _bounded)]

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from codiag import factor_error
+from codiag.diagnosis import uniqueness_moduli
 from codiag.diagonalize import TwoSided
 from codiag.methods import NLS, NOJD
 from codiag.synthetic import PlantedTensor, unit_factor
 from codiag.tensors import FactoredTensor
-from codiag.theory import uniqueness_moduli
 from experiments.claims import Claim, Ruling, Trials, graded, in_range, of_parts, share_of
 from experiments.fitting import silent_fit
-from experiments.paper.trials import grid, n_trials, panel_of, stages, table_of
+from experiments.paper.trials import grid, history, n_trials, panel_of, table_of
 from experiments.records import Cell, Record, Values, combinations, select
 from experiments.reports import Figure, Report
 from experiments.runs import Experiment
@@ -70,11 +70,11 @@ def two_steps(tensor: np.ndarray, rank: int, rng: np.random.Generator, *, all_sl
         return _by_slices(tensor, rank, rng)
     rows = [rng.standard_normal((2 * max(tensor.shape), size)) for size in tensor.shape[2:]]
     rows = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in rows]
-    first = TwoSided(rank=rank)(np.einsum("abcd,lc,ld->lab", tensor, *rows, optimize=True), seed=rng)
+    first = TwoSided(rank=rank)(np.einsum("abcd,lc,ld->lab", tensor, *rows, optimize=True), rng=rng)
     a, b = first.factor, first.right_factor
     along = [np.linalg.pinv(factor) for factor in (a, b)]  # a row for every component: it leaves that one alone
     along = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in along]
-    second = TwoSided(rank=rank)(np.einsum("abcd,la,lb->lcd", tensor, *along, optimize=True), seed=rng)
+    second = TwoSided(rank=rank)(np.einsum("abcd,la,lb->lcd", tensor, *along, optimize=True), rng=rng)
     order = _matched(np.abs(second.diagonals))  # matrix l holds component l
     return [a, b, second.factor[:, order], second.right_factor[:, order]]
 
@@ -82,7 +82,7 @@ def two_steps(tensor: np.ndarray, rank: int, rng: np.random.Generator, *, all_sl
 def _by_slices(tensor: np.ndarray, rank: int, rng: np.random.Generator) -> list[np.ndarray]:
     flat = tensor.reshape(tensor.shape[0] * tensor.shape[1], -1)
     last = np.ascontiguousarray(flat.T).reshape(-1, *tensor.shape[:2])  # a matrix of the first two modes a slice
-    first, second = (TwoSided(rank=rank)(stack, seed=rng) for stack in (last, flat.reshape(-1, *tensor.shape[2:])))
+    first, second = (TwoSided(rank=rank)(stack, rng=rng) for stack in (last, flat.reshape(-1, *tensor.shape[2:])))
     products = np.einsum("ar,br->abr", first.factor, first.right_factor).reshape(-1, rank)
     weights = second.diagonals / np.linalg.norm(second.diagonals, axis=0)  # of the slices: products of a and b
     order = _matched(np.abs(products.T @ weights))
@@ -193,7 +193,7 @@ ORDERS = Experiment(
     _cells,
     _measure,
     _report,
-    stages(20, 50),
+    history(20, 50),
 )
 CLAIMS = [
     Claim(15, "orders", _two_steps),

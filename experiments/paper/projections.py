@@ -12,7 +12,7 @@ from codiag.methods import NLS
 from codiag.tensors import symmetrize
 from experiments.claims import Claim, Ruling, Trials, of_parts
 from experiments.fitting import silent_fit
-from experiments.paper.trials import axis, grid, n_trials, shown, stages
+from experiments.paper.trials import axis, grid, history, n_trials, shown
 from experiments.records import Cell, Record, Values
 from experiments.reports import Figure, Panel, Report, Series, Table
 from experiments.runs import Experiment
@@ -42,10 +42,10 @@ def _measure(cell: Cell, seed: int) -> Values:
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     values: Values = {}
     for number in NUMBERS:
-        found = diagonalizer(project_noise(tensor, directions[:number]), seed=rng).factor
+        found = diagonalizer(project_noise(tensor, directions[:number]), rng=rng).factor
         values[f"random {number}"] = factor_error(found, truth)
         for scheme in SCHEMES[cell["factors"]][1:]:
-            again = diagonalizer(project_noise(tensor, _plugged(scheme, found)), seed=rng).factor
+            again = diagonalizer(project_noise(tensor, _plugged(scheme, found)), rng=rng).factor
             values[f"{scheme} {number}"] = factor_error(again, truth)
     if cell["trial"] >= N_ORACLE:
         return values
@@ -151,7 +151,7 @@ PROJECTIONS = Experiment(
     _cells,
     _measure,
     _report,
-    stages(N_TRIALS),
+    history(N_TRIALS),
 )
 CLAIMS = [
     Claim(1, "projections", _third_of_the_projections, enough=N_TRIALS),

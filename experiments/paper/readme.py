@@ -14,7 +14,7 @@ from experiments.claims import Claim, Trials
 from experiments.estimators.limits import GramLathauwer
 from experiments.estimators.slices import SD2
 from experiments.fitting import silent_fit
-from experiments.paper.trials import grid, shown, stages
+from experiments.paper.trials import grid, history, shown
 from experiments.records import Cell, Record, Values
 from experiments.reports import Figure, Panel, Report, Series, Table
 from experiments.runs import Experiment
@@ -53,7 +53,7 @@ def _diagonalized(tensor: np.ndarray, directions: np.ndarray, rng: np.random.Gen
 
 
 def _least_squares(problem: PlantedTensor, seed: int) -> Values:
-    """Return errors of the first factors by rivals that do not know of the symmetry, from Tensorlab's default start."""
+    """Return errors of the first factors by baselines that ignore the symmetry, from Tensorlab's default start."""
     start, values = SD2(n_pairs=1), {}
     methods = {
         "ALS": ALS(init=start),
@@ -97,6 +97,6 @@ README = Experiment(
     _cells,
     _measure,
     _report,
-    stages(12, N_TRIALS),
+    history(12, N_TRIALS),
 )
 CLAIMS: list[Claim] = []

@@ -20,7 +20,7 @@ from codiag.synthetic import orthonormal_factor
 from codiag.tensors import CrossMomentTensor
 from experiments.claims import Claim, Ruling, Trials, of_parts
 from experiments.paper.crowd import SETS, TITLES, has_crowds
-from experiments.paper.trials import grid, n_trials, stages, table_of
+from experiments.paper.trials import grid, history, n_trials, table_of
 from experiments.records import Cell, Record, Values
 from experiments.reports import Figure, Panel, Report, Series
 from experiments.runs import Experiment
@@ -98,7 +98,7 @@ def _measure(cell: Cell, _: int) -> Values:
 def _fitted(moments: ViewMoments, k: int, name: str, start: int) -> tuple[float, list[np.ndarray]]:
     method = _methods(start)[name]
     fit = solve(view_problem(moments, k, method).problem, method, 0)  # one seed: the projections stay
-    return fit.stages[-1].objective, [np.asarray(factor) for factor in fit.factors]
+    return fit.history[-1].objective, [np.asarray(factor) for factor in fit.factors]
 
 
 def _distance(factors: Sequence[np.ndarray], best: Sequence[np.ndarray]) -> float:
@@ -162,7 +162,7 @@ STARTS = Experiment(
     _cells,
     _measure,
     _report,
-    stages(20),
+    history(20),
     missing=_missing,
 )
 CLAIMS = [

@@ -14,7 +14,7 @@ from codiag.result import solve
 from codiag.tensors import symmetrize
 from experiments.claims import Claim, Ruling, Trials, of_parts
 from experiments.estimators.limits import GramLathauwer
-from experiments.paper.trials import grid, n_trials, panel_of, stages, table_of
+from experiments.paper.trials import grid, history, n_trials, panel_of, table_of
 from experiments.records import Cell, Record, Values, select
 from experiments.reports import Figure, Panel, Report, Series
 from experiments.runs import Experiment
@@ -130,7 +130,7 @@ TOPIC = Experiment(
     _cells,
     _measure,
     _report,
-    stages(20, 50),
+    history(20, 50),
 )
 CLAIMS = [
     Claim(17, "topic", _values_and_order),

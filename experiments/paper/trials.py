@@ -43,7 +43,7 @@ def stage_of(trial: int, enough: int, wanted: int | None = None) -> float:
     return 4 + (trial - enough) / (wanted - enough)
 
 
-def stages(enough: int, wanted: int | None = None) -> Callable[[Cell], float]:
+def history(enough: int, wanted: int | None = None) -> Callable[[Cell], float]:
     """Return `stage_of` as a function of a place, which can be sent to another process."""
     return partial(_stage_of_cell, enough=enough, wanted=wanted)
 
@@ -86,8 +86,8 @@ def free_methods(size: int, rank: int, *, extras: bool) -> dict[str, Method]:
     return methods | ({"Auto": Auto()} if extras else {})
 
 
-def rivals(*, lathauwer: bool, als: bool, nls: bool, scaled: bool = False) -> dict[str, Method]:
-    """Return rivals from random starts, those that can be run at a size."""
+def baselines(*, lathauwer: bool, als: bool, nls: bool, scaled: bool = False) -> dict[str, Method]:
+    """Return baselines from random starts, those that can be run at a size."""
     methods: dict[str, Method] = {}
     if lathauwer:
         methods["Lathauwer"] = GramLathauwer()
@@ -127,7 +127,7 @@ def errors_of(
         values[f"{name} seconds"] = round(time.process_time() - begin, 4)
         values[name], values[name + NEAREST] = factor_error(factors, problem), nearest_error(factors, problem)
     if "oracle" in oracles:
-        oracle = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=300)
+        oracle = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_iter=300)
         values["oracle"] = factor_error(silent_fit(tensor, rank, method=oracle, symmetric=symmetric), problem)
     if "orthogonal oracle" in oracles:
         found = orthogonal_oracle(tensor, problem.factors, symmetric=symmetric)

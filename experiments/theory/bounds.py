@@ -13,7 +13,7 @@ from bisect import bisect_left
 import numpy as np
 
 from codiag._checks import as_finite, as_flag, as_number
-from codiag.theory import as_columns, incoherence
+from codiag.diagnosis import as_columns, incoherence
 
 MANY_PROJECTIONS = 10**18
 """Number of projections for which the bound of random projections is taken for its limit."""

@@ -99,7 +99,7 @@ def optimal_directions(
     >>> import numpy as np
     >>> from experiments.theory import expected_errors, optimal_directions
     >>> from codiag.synthetic import unit_factor
-    >>> factor, weights = unit_factor(6, 6, seed=0), np.ones(6)
+    >>> factor, weights = unit_factor(6, 6, rng=0), np.ones(6)
     >>> best = optimal_directions(factor, weights)
     >>> errors = [np.sum(expected_errors(factor, weights, w, orthogonal=False) ** 2) for w in (best, np.eye(6))]
     >>> bool(errors[0] < 0.9 * errors[1])

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._checks import as_finite, as_flag
-from codiag._text import Described
-from codiag.theory import as_columns
+from codiag._text import ReprMixin
+from codiag.diagnosis import as_columns
 
 ROUNDING = 100 * np.finfo(np.float64).eps
 """Rounding errors of a sum of squares, relative to it."""
@@ -22,7 +22,7 @@ MAX_DIAGONAL = 1e70
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Perturbation(Described):
+class Perturbation(ReprMixin):
     """The errors of the factors of a joint diagonalization, to first order in the noise.
 
     Attributes

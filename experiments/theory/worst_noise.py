@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._checks import as_finite, as_flag
-from codiag._text import Described
+from codiag._text import ReprMixin
 from experiments.theory.bounds import as_theorem_weights, as_unit_factor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WorstErrors(Described):
+class WorstErrors(ReprMixin):
     """The errors of factors for the worst noise of unit operator norm, between two numbers.
 
     Attributes

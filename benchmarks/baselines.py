@@ -12,7 +12,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Rival:
+class Baseline:
     """A function of another library: from a tensor, a rank and a seed to the factors of all modes."""
 
     name: str
@@ -47,10 +47,10 @@ def _pytensorlab(tensor: np.ndarray, rank: int, _seed: int) -> Sequence[np.ndarr
     return list(fit.factors)
 
 
-RIVALS = (
-    Rival("TensorLy parafac", "tensorly", partial(_tensorly, init="random", tol=1e-10)),
-    Rival("TensorLy parafac, orthogonalised", "tensorly", partial(_tensorly, init="svd", orthogonalise=5)),
-    Rival("pyttb cp_als", "pyttb", _pyttb),
-    Rival("pytensorlab cpd", "pytensorlab", _pytensorlab),
+BASELINES = (
+    Baseline("TensorLy parafac", "tensorly", partial(_tensorly, init="random", tol=1e-10)),
+    Baseline("TensorLy parafac, orthogonalised", "tensorly", partial(_tensorly, init="svd", orthogonalise=5)),
+    Baseline("pyttb cp_als", "pyttb", _pyttb),
+    Baseline("pytensorlab cpd", "pytensorlab", _pytensorlab),
 )
 """All functions, whether or not their libraries are installed."""

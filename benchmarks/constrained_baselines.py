@@ -35,7 +35,7 @@ class Task:
     def problem(self) -> Problem:
         """The same as codiag takes it."""
         constraints = "nonnegative" if self.nonnegative else None
-        return Problem(self.tensor, self.rank, constraints=constraints, observed=self.mask)
+        return Problem(self.tensor, self.rank, constraints=constraints, mask=self.mask)
 
     def start(self) -> list[np.ndarray]:
         """Draw factors of a tensor as large as this one, for methods that leave that to their caller."""
