@@ -34,7 +34,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the whole suite."""
-    install(session, "plot,data", "test", "rivals", "optional")
+    install(session, "plot,data", "test", "baselines", "optional")
     session.run("pytest", *PARALLEL, *ALL, *session.posargs, env=ONE_THREAD)
 
 

@@ -41,7 +41,7 @@ def load_crowd(name: str, *, download: bool = False) -> CrowdData:
 def load_facebook(name: str, *, download: bool = False) -> FacebookData:
     """Draw a graph of eight communities; most of their members live in a house of their own."""
     rng = np.random.default_rng(0)
-    graph = mixed_membership_graph(769, 8, alpha_0=0.15, inside=0.22, outside=0.02, seed=0)
+    graph = mixed_membership_graph(769, 8, alpha_0=0.15, inside=0.22, outside=0.02, rng=0)
     house = 1 + np.argmax(graph.memberships, axis=1)
     house = np.where(rng.random(house.size) < 0.15, rng.integers(1, 9, size=house.size), house)
     return FacebookData(sparse.csr_array(graph.adjacency), {"dorm": np.where(rng.random(house.size) < 0.2, 0, house)})

@@ -20,14 +20,14 @@ they end at the minimum. Methods that cannot take constraints into account refus
 set should contain every positive multiple of its members, as this one does, or results satisfy it only after columns
 are scaled back. And ``solve`` may be overridden where the minimum has a direct solution, as `codiag.constraints.Fixed`
 does, and ``check`` where not every shape is possible. A constraint that a row satisfies or not by itself says so with
-``holds_by_rows = True``: then ``fit.transform`` applies it to the coefficients of new samples, too. This one ties rows
+``is_separable = True``: then ``fit.transform`` applies it to the coefficients of new samples, too. This one ties rows
 together.
 
 **How it is tested.** One line in ``CONSTRAINTS`` of ``tests/cases.py`` runs every law of constraints on it: projecting
 twice changes nothing more, no other factor of the set is nearer, ``solve`` ends where no feasible direction leads
 down, results satisfy it, and factors that satisfy it are found exactly.
 
-Run this file to see what the constraint is worth under noise: ``python docs/extending/constraint.py``.
+Run this file to see what the constraint gains under noise: ``python docs/extending/constraint.py``.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def main() -> tuple[float, float]:
     subjects, channels = rng.standard_normal((8, 3)), rng.standard_normal((6, 3))
     clean = np.einsum("ir,jr,kr->ijk", curves, subjects, channels)
     noisy = clean + 0.2 * rng.standard_normal(clean.shape)
-    free = codiag.factorize(noisy, 3, seed=0)
-    known = codiag.factorize(noisy, 3, constraints=[Increasing(), None, None], seed=0)
+    free = codiag.factorize(noisy, 3, rng=0)
+    known = codiag.factorize(noisy, 3, constraints=[Increasing(), None, None], rng=0)
     errors = tuple(codiag.factor_error(fit.factors[:1], [curves]) for fit in (free, known))
     print("factors     relative error   error of the curves   curves that decrease somewhere")
     for name, fit, error in zip(("free", "increasing"), (free, known), errors, strict=True):

@@ -73,7 +73,7 @@ class PowerSteps(Diagonalizer):
 
     Examples
     --------
-    >>> fit = PowerSteps()([[[2, 1], [1, 2]], [[0, 2], [2, 0]]], seed=0)
+    >>> fit = PowerSteps()([[[2, 1], [1, 2]], [[0, 2], [2, 0]]], rng=0)
     >>> fit.converged, fit.diagonals.round(6).tolist()
     (True, [[3.0, 1.0], [2.0, -2.0]])
     """
@@ -129,9 +129,9 @@ def _polar(matrix: Any) -> Any:
 
 def main() -> float:
     """Compare with the default method on noisy matrices; return the largest difference of their factors."""
-    matrices = matrix_stack(orthonormal_factor(10, 10, seed=0), 30, noise=0.01, seed=1).matrices
-    own = codiag.joint_diagonalize(matrices, diagonalizer=PowerSteps(), seed=0)
-    default = codiag.joint_diagonalize(matrices, diagonalizer=OrthogonalNewton(statistical_tol=0.0), seed=0)
+    matrices = matrix_stack(orthonormal_factor(10, 10, rng=0), 30, noise=0.01, rng=1).matrices
+    own = codiag.joint_diagonalize(matrices, diagonalizer=PowerSteps(), rng=0)
+    default = codiag.joint_diagonalize(matrices, diagonalizer=OrthogonalNewton(statistical_tol=0.0), rng=0)
     print(own, default, sep="\n")
     return float(np.max(np.abs(own.factor - default.factor)))
 

@@ -6,12 +6,12 @@ positive, and scatter as much as they are large. They are exponential: an entry 
 
 **Step 1: five methods.** A subclass of `codiag.extending.Loss` says, entry by entry, how far an entry :math:`x` is from
 the sum of components :math:`\mu`. ``value`` is half the deviance, :math:`\log(\mu / x) + x / \mu - 1`, which is zero
-where both are equal; ``derivative`` is its derivative by :math:`\mu`, and ``information`` the expectation of the
-second, :math:`1 / \mu^2`. ``mean`` is the mean of entries, here the sum itself, and ``draw`` draws them.
+where both are equal; ``derivative`` is its derivative by :math:`\mu`, and ``fisher_information`` the expectation of the
+second, :math:`1 / \mu^2`. ``mean`` is the mean of entries, here the sum itself, and ``sample`` draws them.
 
 **Step 2: what the model must be.** ``needs_nonnegative`` says that the sum must not be negative: factors are then not
-negative, unless constraints are given. ``scales_with_mean`` says that large entries scatter more, so that starts by
-least squares divide each row by the root of its mean. ``check`` refuses entries that cannot be waiting times.
+negative, unless constraints are given. ``scales_with_mean`` says that large entries have a larger variance, so that
+starts by least squares divide each row by the root of its mean. ``check`` refuses entries that cannot be waiting times.
 
 **What follows without further work.** Steps are those of Fisher scoring, with the information as weights of entries:
 damped, so that the deviance never rises, with missing entries, weights and constraints. Standard errors and
@@ -21,7 +21,7 @@ intervals come from the information, times the dispersion that is measured; ``fi
 **How it is tested.** One line in ``LOSSES`` of ``tests/cases.py`` runs every law of losses on it: derivatives are those
 of values, draws have the mean and the information that are stated, and steps never go up.
 
-Run this file to see what the loss is worth: ``python docs/extending/loss.py``.
+Run this file to see what the loss gains: ``python docs/extending/loss.py``.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class Exponential(Loss):
         known = self._positive(model)
         return (known - data) / known**2
 
-    def information(self, data: Any, model: Any) -> Any:
+    def fisher_information(self, data: Any, model: Any) -> Any:
         return 1 / self._positive(model) ** 2
 
     def mean(self, model: Any) -> Any:
         return model
 
-    def draw(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.exponential(model)
 
     def check(self, least: float, largest: float) -> None:
@@ -86,13 +86,13 @@ def main() -> tuple[float, float]:
     """Factorize waiting times by least squares and by their own loss; return the two errors of the factors."""
     rng = np.random.default_rng(0)
     factors = [rng.gamma(2.0, size=(size, 3)) for size in (20, 25, 30)]
-    times = Exponential().draw(np.einsum("ir,jr,kr->ijk", *factors), rng)
-    plain = codiag.factorize(times, 3, constraints="nonnegative", seed=0)
-    fit = codiag.factorize(times, 3, loss=Exponential(), seed=0)
+    times = Exponential().sample(np.einsum("ir,jr,kr->ijk", *factors), rng)
+    plain = codiag.factorize(times, 3, constraints="nonnegative", rng=0)
+    fit = codiag.factorize(times, 3, loss=Exponential(), rng=0)
     errors = codiag.factor_error(plain, factors), codiag.factor_error(fit, factors)
     print("loss             error of the factors   standard errors   dispersion")
     print(f"least squares{errors[0]:24.4f}{np.mean(plain.standard_errors):18.4f}")
-    print(f"exponential{errors[1]:26.4f}{np.mean(fit.standard_errors):18.4f}{fit.dispersion:13.2f}")
+    print(f"exponential{errors[1]:26.4f}{np.mean(fit.standard_errors):18.4f}{fit.deviance.dispersion:13.2f}")
     return errors
 
 

@@ -13,8 +13,8 @@ and order, the stages that led to them, and whether it reached its tolerance. It
 **Step 2: declare.** ``needs_orthogonal = True`` says that the factors must be orthogonal. Models then know that they
 must supply a second moment :math:`M = \sum_i c_i u_i u_i^\top`, and ``fit`` must use it: in the coordinates
 :math:`W^\top u` with :math:`W^\top M W = I` the factors are orthogonal. ``supports`` stays empty, so that constraints
-and missing entries are refused in one sentence that names the way out. ``refusal`` adds what else this method cannot
-do. Options are checked once, when the object is made, by messages that name them.
+and missing entries are refused in one sentence that names the way out. ``check_supported`` adds what else this method
+cannot do. Options are checked once, when the object is made, by messages that name them.
 
 **Step 3: work with tensors.** ``tensor - components`` is a tensor again, formed only where it is contracted, whatever
 the storage of the first. So the problem of one component of what is left is ``Problem(tensor - found, 1)``, and any
@@ -41,7 +41,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 import codiag
-from codiag.extending import Estimate, Method, Stage
+from codiag.extending import Estimate, LogEntry, Method
 from codiag.methods import NLS
 from codiag.synthetic import orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor, Tensor
@@ -81,14 +81,14 @@ class Deflation(Method):
         if not isinstance(self.rank_one, Method):
             raise TypeError(f"rank_one must be an object of codiag.methods, like NLS(); got {self.rank_one!r}")
 
-    def refusal(self, problem: codiag.Problem) -> str | None:
+    def check_supported(self, problem: codiag.Problem) -> None:
         smallest = min(problem.tensor.shape)
         if problem.rank > smallest:
-            return (
+            raise ValueError(
                 f"rank must be at most {smallest}, the smallest mode, for Deflation, whose factors are orthogonal; "
                 f"got {problem.rank}. Use NOJD, or leave method out"
             )
-        return super().refusal(problem)
+        super().check_supported(problem)
 
     def fit(self, problem: codiag.Problem, rng: np.random.Generator) -> Estimate:
         if problem.second_moment is None:
@@ -111,12 +111,12 @@ class Deflation(Method):
             components = components.joined(found.components)
             converged, n_sweeps = converged and found.converged, n_sweeps + _sweeps(found)
             left = _distance(tensor, components)
-        stage = Stage("deflation", n_sweeps, math.sqrt(left / total), time.perf_counter() - start)
+        stage = LogEntry("deflation", n_sweeps, math.sqrt(left / total), time.perf_counter() - start)
         return Estimate(components, [stage], converged)
 
 
 def _sweeps(found: Estimate) -> int:
-    return sum(stage.sweeps for stage in found.stages)
+    return sum(stage.n_iter for stage in found.history)
 
 
 def _distance(tensor: Tensor, components: FactoredTensor) -> float:
@@ -135,7 +135,7 @@ def _whitening(problem: codiag.Problem) -> tuple[Any, Any]:
 
 def main() -> dict[str, float]:
     """Factorize tensors with orthogonal and with other factors, as they are and whitened; return the errors."""
-    orthogonal, general = orthonormal_factor(10, 5, seed=0), unit_factor(10, 5, seed=0)
+    orthogonal, general = orthonormal_factor(10, 5, rng=0), unit_factor(10, 5, rng=0)
     problems = {
         "orthogonal factors": codiag.Problem(_cube(orthogonal), 5),
         "other factors": codiag.Problem(_cube(general), 5),
@@ -145,7 +145,7 @@ def main() -> dict[str, float]:
     }
     errors = {}
     for name, problem in problems.items():
-        fit = codiag.factorize(problem, method=Deflation(), seed=0)
+        fit = codiag.factorize(problem, method=Deflation(), rng=0)
         truth = orthogonal if name.startswith("orthogonal") else general
         errors[name] = codiag.factor_error(fit, [truth] * 3)
         print(f"{name:36s}relative error {fit.relative_error:.1e}, error of the factors {errors[name]:.1e}")

@@ -14,21 +14,21 @@ implements ``generate(problem, rng, log)``, which yields components as `codiag.t
 the problem, in the shape of its tensor and in its array library, the most promising first. They need neither be at a
 minimum nor satisfy the constraints of the problem. If the start does not apply, it yields nothing, and the search
 continues with the next one. All random numbers come from ``rng``. ``log.add(name, n_sweeps, objective)`` adds a line to
-``fit.stages``.
+``fit.history``.
 
 **Step 2: use it.** ``codiag.methods.Auto(starts=[CoarseToFine(widths=(1, 1, 6))])`` replaces the default starts. The
 search minimizes from the first start, replaces components that the residual shows to be wrong, and takes further
-starts if the minimum is in doubt. Any number of starts may follow in the list.
+starts if restarts disagree. Any number of starts may follow in the list.
 
 **Step 3: the coarse problem.** Averages are weighted sums: ``tensor.compress`` multiplies every mode by a matrix whose
 columns select blocks of neighbouring indices. The weighted sum of the entries is divided by the sum of their weights,
 which is also the weight of the average, since its noise variance is inversely proportional to it. A block without an
 observed entry has weight zero and is missing in the coarse problem, too.
 
-**Choices to make for a start of your own.** ``on_core = True`` declares that ``generate`` is given the compressed core
-of a complete tensor without constraints. Use it if the start does not depend on the coordinates of the modes, as joint
-diagonalization does not; a core has no smooth modes. A start that brings components of its own returns their factors as
-the property ``factors``, so that compression keeps their ranges.
+**Choices to make for a start of your own.** ``uses_core = True`` declares that ``generate`` is given the compressed
+core of a complete tensor without constraints. Use it if the start does not depend on the coordinates of the modes, as
+joint diagonalization does not; a core has no smooth modes. A start that brings components of its own returns their
+factors as the property ``factors``, so that compression keeps their ranges.
 
 **How it is tested.** One line in ``STARTS`` of ``tests/cases.py`` runs every law of starts on it: components have the
 right rank, shape, array library and precision and are finite, the same seed gives the same components, the problem is
@@ -75,8 +75,8 @@ class CoarseToFine(Start):
     >>> time = np.linspace(0, 1, 40)
     >>> tensor = np.einsum("i,j,k->ijk", [1, 2], [1, 3, 2], np.sin(3 * time))
     >>> tensor[:, :, 1::2] = np.nan
-    >>> fit = codiag.factorize(tensor, 1, method=Auto(starts=[CoarseToFine(widths=(1, 1, 5))]), seed=0)
-    >>> [stage.name for stage in fit.stages][0], fit.relative_error < 1e-6
+    >>> fit = codiag.factorize(tensor, 1, method=Auto(starts=[CoarseToFine(widths=(1, 1, 5))]), rng=0)
+    >>> [stage.name for stage in fit.history][0], fit.relative_error < 1e-6
     ('fit of averages 2 x 3 x 8', True)
     """
 
@@ -89,7 +89,7 @@ class CoarseToFine(Start):
         coarse = _averages(problem, [_like(_selection(block), problem.tensor.reference) for block in blocks])
         fit = Auto().fit(coarse, rng)
         name = "fit of averages " + " x ".join(str(size) for size in coarse.tensor.shape)
-        log.add(name, sum(stage.sweeps for stage in fit.stages), fit.stages[-1].objective)
+        log.add(name, sum(stage.n_iter for stage in fit.history), fit.history[-1].objective)
         lines = [_like(_interpolation(block), problem.tensor.reference) for block in blocks]
         yield fit.components.changed(lambda factor, mode: lines[mode] @ factor)
 
@@ -124,14 +124,14 @@ def _interpolation(block: np.ndarray) -> np.ndarray:
 def _averages(problem: codiag.Problem, selections: Sequence[Any]) -> codiag.Problem:
     """Return the problem of the weighted averages of the observed entries over blocks."""
     xp = array_namespace(problem.tensor.reference)
-    if problem.observed is None:
+    if problem.weights is None:
         means = [selection / xp.sum(selection, axis=0) for selection in selections]
         return codiag.Problem(_in_blocks(problem.tensor, means), problem.rank, symmetric=problem.symmetric)
-    weights = xp.astype(problem.observed, problem.tensor.reference.dtype)
+    weights = xp.astype(problem.weights, problem.tensor.reference.dtype)
     sums = _in_blocks(as_tensor(problem.tensor.to_dense() * weights), selections)
     totals = _in_blocks(as_tensor(weights), selections)
     entries = sums / xp.where(totals > 0, totals, xp.ones_like(totals))
-    return codiag.Problem(entries, problem.rank, observed=totals, symmetric=problem.symmetric)
+    return codiag.Problem(entries, problem.rank, weights=totals, symmetric=problem.symmetric)
 
 
 def _in_blocks(tensor: Tensor, selections: Sequence[Any]) -> Any:

@@ -158,7 +158,7 @@ def main() -> float:
     pairs = [np.linalg.qr(factor) for factor in truth]
     core = np.einsum("ar,br,cr->abc", *(inside for _, inside in pairs))
     tensor = TuckerTensor(core, [basis for basis, _ in pairs])
-    fit = codiag.factorize(tensor, rank, seed=0)
+    fit = codiag.factorize(tensor, rank, rng=0)
     error = codiag.factor_error(fit, truth)
     print(f"entries of the tensor   {math.prod(shape):.1e}")
     print(f"numbers that are stored {core.size + sum(basis.size for basis in tensor.bases):.1e}")

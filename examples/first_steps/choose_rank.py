@@ -15,8 +15,8 @@ import matplotlib.pyplot as plt
 import codiag
 from codiag.synthetic import fluorescence
 
-measured = fluorescence((20, 40, 25), 4, noise=0.1, seed=3)
-choice = codiag.choose_rank(measured.tensor, range(1, 8), constraints="nonnegative", seed=0)
+measured = fluorescence((20, 40, 25), 4, noise=0.1, rng=3)
+choice = codiag.choose_rank(measured.tensor, range(1, 8), constraints="nonnegative", rng=0)
 
 # %%
 # Printed, the choice says why. No single column of the table decides: the error alone would always vote for more.

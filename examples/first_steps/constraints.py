@@ -33,9 +33,9 @@ samples = clean + 1.2 * clean.std() * rng.standard_normal(clean.shape)
 # reference measurement on top of that.
 
 fits = {
-    "no constraint": codiag.factorize(samples, 3, seed=0),
-    "non-negative": codiag.factorize(samples, 3, constraints="nonnegative", seed=0),
-    "emission known": codiag.factorize(samples, 3, constraints=["nonnegative", Fixed(truth[1]), "nonnegative"], seed=0),
+    "no constraint": codiag.factorize(samples, 3, rng=0),
+    "non-negative": codiag.factorize(samples, 3, constraints="nonnegative", rng=0),
+    "emission known": codiag.factorize(samples, 3, constraints=["nonnegative", Fixed(truth[1]), "nonnegative"], rng=0),
 }
 errors = {name: codiag.factor_error(fit.factors[2], truth[2]) for name, fit in fits.items()}
 

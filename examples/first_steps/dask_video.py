@@ -52,7 +52,7 @@ print(film)
 # The fit. With ``distributed.Client`` the same line runs on a cluster.
 
 n_read = 0
-fit = codiag.factorize(film, n_cells, seed=0)
+fit = codiag.factorize(film, n_cells, rng=0)
 print(fit)
 print(f"chunks loaded: {n_read}, which is {n_read / film.npartitions:.0f} reads of the film")
 

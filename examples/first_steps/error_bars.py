@@ -32,7 +32,7 @@ truth = [factor / np.linalg.norm(factor, axis=0) for factor in truth]
 n_repeats = 100
 found, bars = np.empty((2, n_repeats, 30, 2))
 for repeat in range(n_repeats):
-    fit = codiag.factorize(clean + 0.5 * clean.std() * rng.standard_normal(clean.shape), 2, seed=0)
+    fit = codiag.factorize(clean + 0.5 * clean.std() * rng.standard_normal(clean.shape), 2, rng=0)
     match = codiag.match_components(fit, truth)
     found[repeat] = match.factors[1]
     bars[repeat] = 1.96 * fit.entry_standard_errors[1][:, match.permutation]

@@ -30,7 +30,7 @@ tensor = clean + 0.2 * clean.std() * rng.standard_normal(clean.shape)
 # One line finds the components. There is nothing to tune, no number of restarts, and the seed only matters where the
 # data leaves the answer open.
 
-fit = codiag.factorize(tensor, 3, seed=0)
+fit = codiag.factorize(tensor, 3, rng=0)
 print(fit)
 print(fit.diagnose())
 

@@ -19,8 +19,8 @@ from codiag.synthetic import fluorescence
 
 COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
-measured = fluorescence((15, 40, 25), 4, noise=0.1, scatter=True, clip=True, seed=7)
-fit = codiag.factorize(measured.tensor, 4, constraints="nonnegative", seed=0)
+measured = fluorescence((15, 40, 25), 4, noise=0.1, scatter=True, clip=True, rng=7)
+fit = codiag.factorize(measured.tensor, 4, constraints="nonnegative", rng=0)
 found = codiag.match_components(fit, measured).factors
 print(f"{np.isnan(measured.tensor).mean():.0%} of the entries missing, relative error {fit.relative_error:.3f}")
 

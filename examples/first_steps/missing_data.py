@@ -28,9 +28,9 @@ recorded[rng.random(film.shape) < 0.9] = np.nan
 # %%
 # The call is the same as without holes.
 
-fit = codiag.factorize(recorded, 4, seed=0)
+fit = codiag.factorize(recorded, 4, rng=0)
 restored = fit.to_tensor()
-print(f"{fit.n_observed} of {film.size} entries observed")
+print(f"{fit.problem.n_observed} of {film.size} entries observed")
 print(f"relative error of what was never recorded: {np.linalg.norm(restored - film) / np.linalg.norm(film):.4f}")
 
 # %%
@@ -44,7 +44,7 @@ for share in shares:
     partly = np.where(
         rng.random(film.shape) < share, np.nan, film + 0.05 * film.std() * rng.standard_normal(film.shape)
     )
-    trial = codiag.factorize(partly, 4, seed=0)
+    trial = codiag.factorize(partly, 4, rng=0)
     errors.append(codiag.factor_error(trial, factors))
     predicted.append(trial.standard_errors.mean())
     print(f"{share:4.0%} missing: error of the factors {errors[-1]:.4f}, predicted {predicted[-1]:.4f}")

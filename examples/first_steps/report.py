@@ -20,7 +20,7 @@ import codiag
 from codiag.reports import factorization_report
 from codiag.synthetic import fluorescence
 
-measured = fluorescence((10, 24, 16), 3, noise=0.1, seed=7)
+measured = fluorescence((10, 24, 16), 3, noise=0.1, rng=7)
 modes = {
     "sample": [f"S{number + 1:02d}" for number in range(10)],
     "emission": measured.emission.round(1),
@@ -34,7 +34,7 @@ pd.Series(measured.tensor.ravel(), index, name="intensity").round(4).reset_index
 # Six lines from the file to a checked model, a picture and a report.
 
 table = pd.read_csv(path)
-choice = codiag.choose_rank(table, range(1, 6), seed=0)
+choice = codiag.choose_rank(table, range(1, 6), rng=0)
 fit = choice.fit
 print(table.head(3), choice, fit.diagnose(), sep="\n\n")
 fit.plot().savefig(path.with_name("components.png"))
@@ -43,7 +43,7 @@ factorization_report(fit, table, path.with_name("report.html"), choice=choice, t
 # %%
 # Factors are data frames in the labels of the table.
 
-print(fit.to_frames()["sample"].head(3).round(3))
+print(fit.to_xarray()["factor_sample"].to_pandas().head(3).round(3))
 
 # %%
 # The picture in the report: a row for each component, a column for each mode, with bands of 95 %. Samples have names

@@ -3,7 +3,7 @@ Communities that overlap
 ========================
 
 In a network of 1000 nodes and five communities some nodes belong to more than one.
-:class:`codiag.models.MixedMembershipCommunities` counts stars of three edges, a tensor whose components are the
+:class:`codiag.models.MixedMembershipSBM` counts stars of three edges, a tensor whose components are the
 communities, and gives every node a share in each.
 """
 
@@ -15,13 +15,13 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from codiag.metrics import overlapping_nmi
-from codiag.models import MixedMembershipCommunities
+from codiag.models import MixedMembershipSBM
 from codiag.synthetic import mixed_membership_graph
 
 COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
-graph = mixed_membership_graph(1000, 5, alpha_0=0.2, inside=0.3, outside=0.02, seed=0)
-model = MixedMembershipCommunities(alpha_0=0.2, random_state=0).fit(graph.adjacency)
+graph = mixed_membership_graph(1000, 5, alpha_0=0.2, inside=0.3, outside=0.02, rng=0)
+model = MixedMembershipSBM(alpha_0=0.2, random_state=0).fit(graph.adjacency)
 belongs = model.overlapping_labels()
 score = overlapping_nmi(belongs, graph.memberships >= 0.3)
 print(f"{model.n_components_} communities, with {belongs.sum(axis=0).tolist()} members")

@@ -16,7 +16,7 @@ import numpy as np
 from codiag.models import DawidSkene
 from codiag.synthetic import crowd_votes, worker_confusions
 
-crowd = crowd_votes(1000, worker_confusions(20, 4, adversarial=0.2, seed=0), density=0.3, seed=1)
+crowd = crowd_votes(1000, worker_confusions(20, 4, adversarial=0.2, rng=0), density=0.3, rng=1)
 model = DawidSkene(random_state=0).fit(crowd.votes)
 majority = DawidSkene(init="majority", max_iter=0).fit(crowd.votes)
 right = np.mean(model.labels_ == crowd.truth[model.tasks_])
@@ -56,6 +56,6 @@ panel.axvline(0.25, color="black", linestyle="--", linewidth=1)
 panel.set(xlim=(0, 1), yticks=[], ylabel="workers", xlabel="share of right votes")
 panel.set_title(f"{right:.0%} of labels right, by majority {voted:.0%}")
 for axis, worker, name in zip(right_part.subplots(2, 1), (order[-1], order[0]), ("Best", "Worst"), strict=True):
-    image = axis.imshow(model.confusion_[worker].T, cmap="magma_r", vmin=0, vmax=1)
+    image = axis.imshow(model.confusion_matrices_[worker].T, cmap="magma_r", vmin=0, vmax=1)
     axis.set(xticks=[], yticks=[], xlabel="vote", ylabel="truth", title=f"{name} worker")
 plt.show()

@@ -32,11 +32,11 @@ visits = SparseTensor(np.stack(coords), np.ones(len(kinds)), (60, 50, 168))
 # %%
 # The same tensor by least squares and by its own loss.
 
-plain = codiag.factorize(visits.to_dense(), 3, constraints="nonnegative", seed=0)
-fit = codiag.factorize(visits, 3, loss="poisson", seed=0)
+plain = codiag.factorize(visits.to_dense(), 3, constraints="nonnegative", rng=0)
+fit = codiag.factorize(visits, 3, loss="poisson", rng=0)
 for name, found in (("least squares", plain), ("Poisson", fit)):
     print(f"{name}: factor error {codiag.factor_error(found, chances):.2f}")
-print(f"explained deviance {fit.explained_deviance:.2f}, dispersion {fit.dispersion:.2f}")
+print(f"explained deviance {fit.deviance.explained:.2f}, dispersion {fit.deviance.dispersion:.2f}")
 
 # %%
 # Hours of the week, as found and as they are in truth. Working hours fill five days and leave nights empty, evenings

@@ -34,14 +34,14 @@ def error(found):
 
 moments = SphericalGaussianMixture(10, max_iter=0, random_state=0).fit(samples)
 polished = SphericalGaussianMixture(10, max_iter=10, random_state=0).fit(samples)
-rivals = {
+baselines = {
     f"EM from {start}, seed {seed}": GaussianMixture(
         10, covariance_type="spherical", init_params=init, random_state=seed
     ).fit(samples)
     for start, init in (("samples", "random_from_data"), ("k-means", "kmeans"))
     for seed in range(5)
 }
-for name, model in {"moments": moments, "moments and EM": polished, **rivals}.items():
+for name, model in {"moments": moments, "moments and EM": polished, **baselines}.items():
     print(f"{name:24s}error {error(model.means_):.3f}, log-likelihood {model.score(samples):.3f}")
 print("as a scikit-learn mixture:", polished.to_sklearn().predict(samples[:8]))
 
@@ -51,7 +51,7 @@ print("as a scikit-learn mixture:", polished.to_sklearn().predict(samples[:8]))
 # of the ten others: some circles are empty, and some crosses lie between two of them.
 
 plane = PCA(2).fit(samples)
-worst = max(rivals.values(), key=lambda model: error(model.means_))
+worst = max(baselines.values(), key=lambda model: error(model.means_))
 figure, panels = plt.subplots(1, 2, figsize=(9.8, 4.6), layout="constrained", sharex=True, sharey=True)
 for panel, model, color, name in (
     (panels[0], polished, "C0", f"Moments and EM: error {error(polished.means_):.2f}"),

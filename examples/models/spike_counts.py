@@ -26,7 +26,7 @@ print(f"{spikes.mean():.2f} spikes a bin, at most {spikes.max()}")
 # %%
 # How many groups do the spikes show? A quarter of the bins is left out four times, and predicted.
 
-choice = codiag.choose_rank(spikes, range(1, 4), loss="poisson", seed=0)
+choice = codiag.choose_rank(spikes, range(1, 4), loss="poisson", rng=0)
 print(choice.reason)
 fit = choice.fit
 print(fit.diagnose())
@@ -40,7 +40,7 @@ figure, axes = plt.subplots(2, 2, figsize=(8, 5), layout="constrained")
 truth = [neurons, courses, strengths]
 unit = [factor / np.linalg.norm(factor, axis=0) for factor in truth]
 order = np.argmax(unit[1].T @ fit.factors[1], axis=1)
-intervals = fit.intervals(0.9).factors
+intervals = fit.conf_int(0.9).factors
 for row, (mode, grid, name) in enumerate(((1, time, "time in the trial"), (2, trial, "trial"))):
     for column, component in enumerate(order):
         axis, (low, high) = axes[row, column], intervals[mode]

@@ -31,7 +31,7 @@ print(f"{accuracy:.1%} of the photographs labelled as the experts did")
 
 table = model.worker_table()
 share = table["votes"] / table["votes"].sum()
-average = np.tensordot(share, model.confusion_, axes=1).T
+average = np.tensordot(share, model.confusion_matrices_, axes=1).T
 print("true breed (rows), vote (columns)\n", average.round(2))
 
 # %%

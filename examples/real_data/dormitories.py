@@ -3,7 +3,7 @@ Friends and dormitories
 =======================
 
 In September 2005, 769 students of Caltech had 16,656 friendships on Facebook [1]_. Caltech assigns its students to
-eight houses. :class:`codiag.models.MixedMembershipCommunities` sees nothing but who is whose friend, and finds
+eight houses. :class:`codiag.models.MixedMembershipSBM` sees nothing but who is whose friend, and finds
 communities to which a student can belong in parts: are they the houses?
 
 .. [1] Traud, Mucha & Porter, "Social structure of Facebook networks", Physica A 391, 2012.
@@ -19,14 +19,14 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from codiag.datasets import load_facebook
-from codiag.models import MixedMembershipCommunities
+from codiag.models import MixedMembershipSBM
 
 COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 network = load_facebook("Caltech36", download=True)
 houses = network.attributes["dorm"]
 known = np.unique(houses[houses > 0])
-model = MixedMembershipCommunities(known.size, random_state=0).fit(network.adjacency)
+model = MixedMembershipSBM(known.size, random_state=0).fit(network.adjacency)
 
 # %%
 # How much of each community lives in each house? Communities are put in the order of the houses that they fit best.

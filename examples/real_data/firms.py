@@ -28,9 +28,9 @@ print(long.head(3))
 # %%
 # Two components, of factors that are not negative. They come back in the labels of the table.
 
-fit = codiag.factorize(long, 2, constraints="nonnegative", seed=0)
+fit = codiag.factorize(long, 2, constraints="nonnegative", rng=0)
 print(fit)
-print(fit.to_frames()["quantity"].round(2))
+print(fit.to_xarray()["factor_quantity"].to_pandas().round(2))
 
 # %%
 # The first component is market value and investment together: it has the crash of 1938, the war and the boom after it.
@@ -38,7 +38,8 @@ print(fit.to_frames()["quantity"].round(2))
 # US Steel has more of the first, and the oil companies (Atlantic Refining, Union Oil) have more of the second: much
 # capital for what they invest.
 
-frames, errors = fit.to_frames(), fit.entry_standard_errors
+arrays, errors = fit.to_xarray(), fit.entry_standard_errors
+frames = {name: arrays[f"factor_{name}"].to_pandas() for name in ("firm", "year", "quantity")}
 figure, axes = plt.subplots(1, 3, figsize=(10.5, 4.4), layout="constrained", width_ratios=(1.2, 1.4, 0.8))
 names = ("market value and investment", "capital")
 firms = frames["firm"].index

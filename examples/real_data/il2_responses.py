@@ -29,7 +29,7 @@ print(f"{responses.shape}, {np.isnan(responses).sum()} entries missing")
 # %%
 # Responses are amounts, and so are the factors.
 
-fit = codiag.factorize(responses, 3, constraints="nonnegative", seed=0)
+fit = codiag.factorize(responses, 3, constraints="nonnegative", rng=0)
 print(fit)
 print(fit.diagnose())
 

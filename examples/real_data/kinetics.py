@@ -35,7 +35,7 @@ print(tensor.shape)
 # %%
 # Three substances: concentrations, spectra and courses that are not negative.
 
-fit = codiag.factorize(tensor, 3, constraints="nonnegative", seed=0)
+fit = codiag.factorize(tensor, 3, constraints="nonnegative", rng=0)
 print(fit)
 
 # %%

@@ -19,7 +19,7 @@ from codiag.synthetic import mixed_signals
 COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 kinds = ("sinusoid", "square", "bursts", "autoregressive")
-mixed = mixed_signals(5000, kinds, n_channels=6, noise=0.01, seed=4)
+mixed = mixed_signals(5000, kinds, n_channels=6, noise=0.01, rng=4)
 
 # %%
 # How far from the truth is each, and what do they say about themselves?

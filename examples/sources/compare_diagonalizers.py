@@ -29,11 +29,11 @@ methods = {
     "LUJ1D": lambda sweeps: LUJ1D(max_sweeps=sweeps),
     "JDi": lambda sweeps: JDi(max_sweeps=sweeps),
 }
-random = unit_factor(15, 15, seed=0)
-nearly_orthogonal = orthonormal_factor(15, 15, seed=1) + 0.3 * random
+random = unit_factor(15, 15, rng=0)
+nearly_orthogonal = orthonormal_factor(15, 15, rng=1) + 0.3 * random
 problems = {
-    "Nearly orthogonal factors": matrix_stack(nearly_orthogonal, 30, noise=1e-3, seed=1),
-    "Random factors": matrix_stack(random, 30, noise=1e-3, seed=1),
+    "Nearly orthogonal factors": matrix_stack(nearly_orthogonal, 30, noise=1e-3, rng=1),
+    "Random factors": matrix_stack(random, 30, noise=1e-3, rng=1),
 }
 sweeps = [1, 2, 3, 4, 6, 9, 14, 25]
 
@@ -43,7 +43,7 @@ for problem, stack in problems.items():
         path = []
         for count in sweeps:
             start = time.process_time()
-            fit = method(count)(stack.matrices, seed=0)
+            fit = method(count)(stack.matrices, rng=0)
             seconds[problem, name] = time.process_time() - start
             path.append((fit.n_sweeps, codiag.factor_error(fit.factor, stack.factor)))
             if fit.converged:

@@ -42,7 +42,7 @@ received = mixing @ signals + 0.1 * circular(n_antennas, n_samples)
 windows = received.reshape(n_antennas, -1, 128) * np.hanning(128)
 transforms = np.fft.fft(windows, axis=2)
 spectra = np.einsum("awf,bwf->fab", transforms, transforms.conj()) / windows.shape[1]
-fit = codiag.joint_diagonalize(spectra, diagonalizer=codiag.diagonalize.UWEDGE(rank=n_signals), seed=0)
+fit = codiag.joint_diagonalize(spectra, diagonalizer=codiag.diagonalize.UWEDGE(rank=n_signals), rng=0)
 matching = codiag.match_components(fit.factor, mixing)
 found_angles = np.angle(np.sum(matching.factors[0][1:] * matching.factors[0][:-1].conj(), axis=0))
 print("angles:", angles, "found:", found_angles.round(3))
@@ -67,7 +67,7 @@ for i, j in np.ndindex(n_signals, n_signals):
     fourth = (weights * white) @ white.conj().T / 4000
     cumulants.append(fourth - along - np.trace(along).real * unit)
 cumulants = np.stack([(matrix + matrix.conj().T) / 2 for matrix in cumulants])
-unitary = codiag.joint_diagonalize(cumulants, orthogonal=True, seed=0)
+unitary = codiag.joint_diagonalize(cumulants, orthogonal=True, rng=0)
 unmixed = unitary.inverse @ white
 distance = minimum_distance(unitary.inverse @ whitening, mixing)
 print("minimum distance by cumulants:", round(distance, 4))

@@ -16,9 +16,9 @@ import numpy as np
 import codiag
 from codiag.synthetic import matrix_stack, orthonormal_factor, unit_factor
 
-factor = orthonormal_factor(12, 12, seed=0) + 0.3 * unit_factor(12, 12, seed=1)
-stack = matrix_stack(factor, 30, noise=0.1, seed=1)
-joint = codiag.joint_diagonalize(stack.matrices, seed=0)
+factor = orthonormal_factor(12, 12, rng=0) + 0.3 * unit_factor(12, 12, rng=1)
+stack = matrix_stack(factor, 30, noise=0.1, rng=1)
+joint = codiag.joint_diagonalize(stack.matrices, rng=0)
 print(joint)
 print(f"mean error of the factors {codiag.factor_error(joint.factor, stack.factor):.4f}")
 print(f"as predicted              {joint.standard_errors.mean():.4f}")

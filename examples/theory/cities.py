@@ -33,7 +33,7 @@ tables += (noise + noise.transpose(1, 0, 2)) / 2
 # %%
 # Two components; the first two modes are the same cities.
 
-fit = codiag.factorize(tables, 2, symmetric=(0, 1), seed=0)
+fit = codiag.factorize(tables, 2, symmetric=(0, 1), rng=0)
 print(fit)
 match = codiag.match_components(fit, [places, places, weights])
 

@@ -23,7 +23,7 @@ for rank in ranks:
     truth = [unit_factor(10, rank, rng) for _ in range(3)]
     tensor = np.einsum("ir,jr,kr->ijk", *truth)
     tensor += 1e-3 * tensor.std() * rng.standard_normal(tensor.shape)
-    fit = codiag.factorize(tensor, rank, seed=0)
+    fit = codiag.factorize(tensor, rank, rng=0)
     errors.append(codiag.factor_error(fit, truth))
     predicted.append(fit.standard_errors.mean())
     print(f"rank {rank:2d}: error {errors[-1]:.5f}, predicted {predicted[-1]:.5f}, converged {fit.converged}")

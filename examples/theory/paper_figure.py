@@ -64,7 +64,7 @@ for case, (draw, levels, methods) in cases.items():
             tensor, factor = draw(levels[place], np.random.default_rng(trial))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", codiag.ConvergenceWarning)  # which says no more than the errors do
-                fit = codiag.factorize(tensor, 10, method=method, symmetric=True, seed=trial)
+                fit = codiag.factorize(tensor, 10, method=method, symmetric=True, rng=trial)
             own[place, trial] = codiag.factor_error(fit, [factor] * 3)
         errors[case, name] = own
         print(f"{case:20s}{name:14s}", np.median(own, axis=1).round(5))

@@ -27,7 +27,7 @@ tensor += 0.01 * rng.standard_normal(tensor.shape) / np.sqrt(12)
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    failed = codiag.factorize(tensor, 3, seed=0)
+    failed = codiag.factorize(tensor, 3, rng=0)
 for warning in caught:
     print("Warning:", warning.message)
 print(failed.diagnose())
@@ -40,7 +40,7 @@ sizes, losses = [], []
 for count in counts:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", codiag.ConvergenceWarning)
-        fit = codiag.factorize(tensor, 3, method=ALS(max_sweeps=count, tol=1e-15), seed=3)
+        fit = codiag.factorize(tensor, 3, method=ALS(max_iter=count, tol=1e-15), rng=3)
     sizes.append(float(fit.weights.max()))
     losses.append(fit.relative_error)
 
@@ -50,7 +50,7 @@ for count in counts:
 
 ways = {"penalty": Ridge(0.01), "orthogonal first mode": ["orthogonal", None, None]}
 for name, constraints in ways.items():
-    sound = codiag.factorize(tensor, 3, constraints=constraints, seed=0)
+    sound = codiag.factorize(tensor, 3, constraints=constraints, rng=0)
     print(f"{name:22s}weights {sound.weights.round(2)}, relative error {sound.relative_error:.3f}")
 
 # %%

@@ -39,7 +39,7 @@ for name, factor in zip(("amounts", "first peaks", "second peaks"), truth, stric
 # codiag, and TensorLy as it comes and with ten times its number of iterations.
 
 calls = {
-    "codiag": lambda: codiag.factorize(tensor, 5, seed=0),
+    "codiag": lambda: codiag.factorize(tensor, 5, rng=0),
     "TensorLy, 100 iterations (its default)": lambda: parafac(tensor, 5, normalize_factors=True),
     "TensorLy, 1000 iterations": lambda: parafac(tensor, 5, n_iter_max=1000, tol=1e-12, normalize_factors=True),
 }
