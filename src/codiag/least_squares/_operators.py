@@ -222,10 +222,12 @@ class GaussNewtonOperator(_Unrestricted):
         xp, (own, cross), rows = self._xp, self._blocks, self.point
         places = self.parametrization.factor_of_row
         # (a, i), (b, j): cross_ji of the factors of both rows, A[a, j] conj(A[b, i]); own_ji in addition if a = b.
+        turned = xp.permute_dims(cross, (0, 3, 1, 2))
+        matrix = take(take(turned, places, 0), places, 2)
+        matrix *= rows[:, None, None, :]  # in place if the library can
+        matrix *= adjoint(rows)[None, :, :, None]
         within = take(xp.matrix_transpose(own), places, 0)[:, :, None, :]
-        between = xp.permute_dims(take(take(xp.matrix_transpose(cross), places, 0), places, 1), (0, 2, 1, 3))
-        matrix = rows[:, None, None, :] * adjoint(rows)[None, :, :, None] * between
-        matrix = matrix + identity(rows.shape[0], rows)[:, None, :, None] * within
+        matrix += identity(rows.shape[0], rows)[:, None, :, None] * within
         return xp.reshape(matrix, (math.prod(rows.shape), -1))
 
     def matrix(self) -> Array:
