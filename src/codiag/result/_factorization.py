@@ -584,6 +584,36 @@ class Factorization:
         """
         return FactoredTensor(self.weights, self.factors, symmetric=self._symmetric).to_dense()
 
+    def predict(self, indices: Any) -> Array:
+        """Return entries of the fit, without forming the tensor.
+
+        Parameters
+        ----------
+        indices : array of int of shape (n, n_modes)
+            A row of indices for each entry, counted from 0.
+
+        Returns
+        -------
+        array of shape (n,)
+            The same as ``fit.to_tensor()[tuple(indices.T)]``.
+
+        See Also
+        --------
+        Factorization.to_tensor : All entries.
+        Factorization.transform : Coefficients of new samples.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> fit = codiag.factorize(np.arange(1.0, 4)[:, None, None] * np.ones((3, 4, 5)), 1, rng=0)
+        >>> fit.predict([[0, 3, 4], [2, 0, 0]]).round(6)
+        array([1., 3.])
+        """
+        from codiag.result._exports import entries_at
+
+        return entries_at(self, indices)
+
     def to_xarray(self, *, standard_errors: bool = True) -> Any:
         """Return weights and factors as labelled arrays, with their standard errors.
 
