@@ -39,8 +39,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     Parameters
     ----------
     n_components : int, optional
-        Number of components; None for the choice of `codiag.choose_rank` from one to ten, and an error if it supports
-        no number.
+        Number of components; None for the choice of `codiag.choose_rank`, and an error if it finds none.
     loss : Loss or str, optional
         The noise distribution, as in `codiag.factorize`: "poisson" for counts.
     constraints : Constraint, str, or sequence with one for each mode, optional
