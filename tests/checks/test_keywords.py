@@ -89,7 +89,6 @@ def test_the_same_arguments_come_in_the_same_order():
     {
         "parafac": "codiag.factorize",
         "factorise": "codiag.factorize",
-        "parafac2": "tensorly.decomposition.parafac2",
         "CP": "codiag.models.CP",
         "load": "codiag.Factorization.load",
         "DawidSkene": "codiag.models.DawidSkene",
