@@ -422,7 +422,7 @@ class Factorization:
         False
         """
         known = {name: getattr(self, name) for name in KNOWN}
-        bare = replace(self, problem=self.problem.without_data(), _entry_weights=None)
+        bare = replace(self, problem=self.problem.drop_data(), _entry_weights=None)
         vars(bare).update(known)
         return bare
 

@@ -28,7 +28,7 @@ from codiag.least_squares import GeneralizedObjective, Limits, hadamard_gram, mi
 from codiag.problem import Problem, after_first_look, warn_of_unlisted_counts, without_missing
 from codiag.result._exports import as_array_of_samples
 from codiag.tensors import FactoredTensor, Tensor, as_tensor, multiplied
-from codiag.tensors.entries import Entries
+from codiag.tensors.entries import ObservedEntries
 
 if TYPE_CHECKING:
     from codiag.result._factorization import Factorization
@@ -44,7 +44,7 @@ class Samples(NamedTuple):
     """Samples along a mode of a fit: their tensor, and what was observed of it, with its weights, or None for all."""
 
     tensor: Tensor
-    entries: Entries | None
+    entries: ObservedEntries | None
     weights: Array | None
 
     @classmethod

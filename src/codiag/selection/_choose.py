@@ -260,7 +260,7 @@ def _tried(tried: Sequence[Tried]) -> str:
 def _in_units(fit: Factorization, problem: Problem, scale: float) -> Factorization:
     """Return a fit in the units and with the labels of the problem that was stated."""
     stated = problem.with_loss(fit.problem.loss)
-    stated = stated if fit.problem.has_data else stated.without_data()
+    stated = stated if fit.problem.has_data else stated.drop_data()
     return replace(fit, weights=fit.weights * scale, _norm=fit._norm * scale, problem=stated)
 
 
