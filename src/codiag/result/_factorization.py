@@ -83,7 +83,7 @@ class Factorization:
     problem: Problem = None  # type: ignore[assignment]
     rank_choice: RankChoice | None = None
     _norm: float = math.nan
-    _goodness: Deviance | None = None
+    _deviance: Deviance | None = None
     _entry_weights: Array | None = None
     _settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -143,8 +143,8 @@ class Factorization:
         >>> codiag.factorize(np.ones((3, 4, 5)), 1, loss="poisson", rng=0).deviance.total < 1e-9
         True
         """
-        if self._goodness is not None:
-            return self._goodness
+        if self._deviance is not None:
+            return self._deviance
         return Deviance((self.relative_error * self._norm) ** 2, self._norm**2)
 
     @cached_property
@@ -170,7 +170,7 @@ class Factorization:
         gram = math.prod(factor.conj().T @ factor for factor in factors)
         products = np.real(weights.conj() * (gram @ weights))
         total = float(np.sum(products))
-        explained = 1 - self.relative_error**2 if self._goodness is None else self._goodness.explained
+        explained = 1 - self.relative_error**2 if self._deviance is None else self._deviance.explained
         return products * (explained / total) if total > 0 else np.zeros(self.rank)
 
     @cached_property
