@@ -23,7 +23,7 @@ EFFICIENT, NORMAL_MEDIAN = 1.345, 0.6745
 class Huber(Loss):
     r"""Least squares for residuals up to a scale, least absolute deviations beyond it: :math:`c |r| - c^2 / 2`.
 
-    An outlier pulls no more than an entry at the scale. *Needs* nothing of the entries; factors are free. Standard
+    An outlier pulls no more than an entry at the scale. Factors are free. Standard
     errors are those of M-estimators: the variance of the clipped residual over the squared share of entries within the
     scale.
 

@@ -1,4 +1,4 @@
-"""Counts that scatter more than their mean."""
+"""Overdispersed counts."""
 
 from __future__ import annotations
 
