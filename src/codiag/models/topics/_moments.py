@@ -238,7 +238,7 @@ class DocumentSums:
         self.documents = documents
         totals = sum_over_rows(totals_of_block, documents) if is_dask(documents) else WordTotals.of(documents)
         totals.check_pairs()
-        self.totals, self._alpha_0, self._seed, self._width = totals, alpha_0, rng, width
+        self.totals, self._alpha_0, self._rng, self._width = totals, alpha_0, rng, width
         self._sums: WordStatistics | None = None
 
     def sums(self, k: int) -> WordStatistics:
@@ -249,7 +249,7 @@ class DocumentSums:
         needed = min(k + N_EXTRA, n_words)
         if self._sums is None or needed > width:
             k = min(max(k, self._width, 2 * width), n_words)
-            basis = range_of_pairs(self.documents, self.totals, k, self._alpha_0, self._seed, N_EXTRA)
+            basis = range_of_pairs(self.documents, self.totals, k, self._alpha_0, self._rng, N_EXTRA)
             if is_dask(self.documents):
                 self._sums = sum_over_rows(_sums_of_block, self.documents, basis)
             else:
