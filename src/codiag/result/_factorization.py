@@ -184,17 +184,18 @@ class Factorization:
     def standard_errors(self) -> np.ndarray:
         r"""Standard errors :math:`(E\|\tilde a_i - a_i\|^2)^{1/2}` of the factors, shape (n_modes, rank).
 
-        First-order theory of least squares with white noise, from the data alone: valid at the end of a fit by least
-        squares (`codiag.methods.Auto`, `codiag.methods.NLS`), where the model is right and errors are small. Computed
-        when asked for, at the cost of inverting a matrix of ``sum(min(d_m, rank)) * rank`` rows.
+        First-order theory of least squares, for the noise that the residual shows (`noise_model`): valid at the end of
+        a fit by least squares (`codiag.methods.Auto`, `codiag.methods.NLS`), if the model is right and errors are
+        small. Computed when asked for, at the cost of inverting a matrix of ``sum(min(d_m, rank)) * rank`` rows.
 
         What constraints fix has standard errors of zero: entries of non-negative factors that are zero, and fixed
         factors; orthogonal columns move together. Weights of entries are taken to be inversely proportional to the
         variance of their noise, and the strength of a ridge to be the variance of the noise over that of the entries of
         the factor, so that what a ridge shrinks counts as uncertain. Factors with rows for which too little was
         observed have infinite errors; `diagnose` names these rows. Rows that were never observed are NaN, as in the
-        factors, and do not count. All this takes a matrix with as many rows as there
-        are free unknowns; where these are more than 3000, errors are NaN.
+        factors, and do not count. Components that the data does not separate have infinite errors. If there are
+        constraints or missing entries, and many free unknowns, errors are root mean squares over draws of random signs
+        of the residual (wild bootstrap).
 
         See Also
         --------
@@ -238,7 +239,7 @@ class Factorization:
 
     @cached_property
     def weight_standard_errors(self) -> np.ndarray:
-        """Standard errors of the weights, shape (rank,), by the same theory; NaN where there were too many unknowns.
+        """Standard errors of the weights, shape (rank,), by the same theory.
 
         See Also
         --------
@@ -366,8 +367,8 @@ class Factorization:
     ) -> Bootstrap:
         """Draw samples along a mode with replacement, and refit, to see how far the other modes depend on the samples.
 
-        Right for the factors of the other modes, whatever the noise within a sample is like, if samples are independent
-        of each other. Every refit begins at this fit, and takes some milliseconds.
+        Valid for the factors of the other modes, whatever the noise within a sample is like, if samples are independent
+        of each other. Weights vary with the samples, too. Every refit begins at this fit, and takes some milliseconds.
 
         Parameters
         ----------
@@ -380,8 +381,8 @@ class Factorization:
         n_jobs : int, optional
             Number of processes, -1 for as many as there are cores.
         progress : bool, optional
-            Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
-            seconds. By default, one appears after ten, and never where the standard error is no terminal.
+            None shows a bar after ten seconds in terminals and notebooks. True always shows one, or prints a line every
+            ten seconds where there is no terminal. False never does.
 
         Returns
         -------

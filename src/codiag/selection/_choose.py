@@ -79,7 +79,7 @@ def choose_rank(
     constraints : Constraint, str, sequence with one for each mode, or dict from modes, optional
         What is known about the factors: "nonnegative", "orthogonal", or objects of `codiag.constraints`; None for a
         free mode. A single constraint applies to every mode; a dict has numbers or names of modes. If modes share a
-        factor, constraining one constrains all.
+        factor, a constraint on one holds for all.
     mask : array of bool in the shape of the tensor, optional
         True where an entry counts. The others are missing, as NaN and masked entries are.
     weights : array in the shape of the tensor, optional
