@@ -118,7 +118,14 @@ def __getattr__(name: str) -> Any:
         return import_module(f"codiag.{name}")
     from codiag._checks import attribute_hint
 
-    raise AttributeError(f"module 'codiag' has no attribute {name!r}{attribute_hint(name)}")
+    raise AttributeError(f"module 'codiag' has no attribute {name!r}{attribute_hint(name) or _place(name)}")
+
+
+def _place(name: str) -> str:
+    """Return in which package a name is, for the text of an error."""
+    packages = () if name.startswith("_") else (place for place in _PACKAGES if place not in ("cli", "drop_in"))
+    homes = (f"; see codiag.{place}.{name}" for place in packages if name in import_module(f"codiag.{place}").__all__)
+    return next(homes, "")
 
 
 def __dir__() -> list[str]:

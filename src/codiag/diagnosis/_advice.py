@@ -125,11 +125,11 @@ def _on_model(facts: Facts) -> Iterator[str]:
         yield "The variance of these counts grows with their mean: loss='poisson' may be better."
     elif _has_heavy_tails(facts):
         yield "A few entries have much of the squared residual: loss='huber' limits their influence."
-    goodness = fit._goodness
-    if goodness is not None and not goodness.has_right_variance:
-        said = f"The dispersion is {goodness.dispersion:.2g}, the variance relative to that of {fit.problem.loss!r}; "
+    deviance = fit._deviance
+    if deviance is not None and not deviance.has_right_variance:
+        said = f"The dispersion is {deviance.dispersion:.2g}, the variance relative to that of {fit.problem.loss!r}; "
         said += "standard errors allow for that."
-        if goodness.dispersion > 1 and fit.problem.loss is not None and fit.problem.loss.scales_with_mean:
+        if deviance.dispersion > 1 and fit.problem.loss is not None and fit.problem.loss.scales_with_mean:
             said += " If it grows faster than the mean, loss=NegativeBinomial() gives more accurate factors."
         yield said
 
@@ -180,7 +180,7 @@ def _n_dispensable(facts: Facts, surplus: list[int]) -> int:
     of two that share what was one component, one stays. Under a loss, only one leaves.
     """
     fit = facts.fit
-    if len(surplus) < 2 or fit._goodness is not None or facts.flips is None:
+    if len(surplus) < 2 or fit._deviance is not None or facts.flips is None:
         return min(len(surplus), 1)
     components, limit = list(range(fit.rank)), facts.flips.bound**2
     contributions = facts.contributions
@@ -231,7 +231,7 @@ def _share_below_zero(facts: Facts) -> float:
     rules = fit.problem.constraints or (None,)
     if (
         facts.residual is None
-        or fit._goodness is not None
+        or fit._deviance is not None
         or not all(rule is not None and rule.is_cone for rule in rules)
     ):
         return 0.0
@@ -245,7 +245,7 @@ def _share_below_zero(facts: Facts) -> float:
 def _looks_like_counts(facts: Facts) -> bool:
     """Return whether entries fitted by least squares are counts, with variances that grow with the fit."""
     fit, model = facts.fit, facts.fit._noise_model
-    if fit._goodness is not None or fit._data is None or model is None or model.deviations is None:
+    if fit._deviance is not None or fit._data is None or model is None or model.deviations is None:
         return False
     entries = to_double(to_host(fit._data.tensor.to_dense()))
     are_counts = bool(np.all((entries >= 0) & (entries == np.rint(entries)) & (entries < 2**53)))
@@ -254,7 +254,7 @@ def _looks_like_counts(facts: Facts) -> bool:
 
 def _has_heavy_tails(facts: Facts) -> bool:
     """Return whether entries far out of line, which are none of those that are named, have much of the residual."""
-    if facts.residual is None or facts.fit._goodness is not None or facts.entries or is_complex(facts.residual):
+    if facts.residual is None or facts.fit._deviance is not None or facts.entries or is_complex(facts.residual):
         return False
     sizes = np.abs(facts.residual[facts.seen])
     far = sizes > HEAVY_SIZE / 0.6745 * float(np.median(sizes))

@@ -206,7 +206,7 @@ class Facts:
         if self.below is not None and self.below.rank < self.fit.rank:
             gain = (self.below.relative_error * self.below._norm) ** 2 - (self.fit.relative_error * self.fit._norm) ** 2
             least = int(np.argmin(found))
-            if self.fit._goodness is None:
+            if self.fit._deviance is None:
                 found = np.where(np.arange(found.size) == least, np.minimum(found, max(gain, 0.0)), found)
         return found
 
@@ -221,7 +221,7 @@ class Facts:
             units = [factor / np.maximum(np.linalg.norm(factor, axis=0), 1e-300) for factor in self.factors]
             pairs = enumerate(sizes.tolist())
             found = np.array([self._ratio(size, [unit[:, r] for unit in units]) for r, size in pairs])
-            return found if self.fit._goodness is None else self._by_deviance(found)
+            return found if self.fit._deviance is None else self._by_deviance(found)
         if not math.isfinite(noise):
             return np.full(sizes.size, np.nan)
         groups = groups_of(bool(self.fit._symmetric), len(self.fit.shape))
@@ -307,7 +307,7 @@ class Facts:
         """Along which mode profiles shift."""
         if self.residual is None or self.fit._symmetric or self.fit._is_exact or is_complex(self.residual):
             return None
-        if self.fit._goodness is not None:
+        if self.fit._deviance is not None:
             return None
         return shift_of(self.residual, self.weights, self.factors, self.labels.are_ordered)
 
@@ -460,12 +460,12 @@ class Facts:
 
 def deviance_without(fit: Factorization, i: int) -> float:
     """Return by how much the deviance of a fit under a loss grows without a component, the others being refitted."""
-    if not fit.problem.has_data or fit._goodness is None or fit.problem.tensor.shape != fit.shape or fit.rank == 1:
+    if not fit.problem.has_data or fit._deviance is None or fit.problem.tensor.shape != fit.shape or fit.rank == 1:
         return math.nan
     problem = fit.problem.with_rank(fit.rank - 1).in_double_precision()
     others = fit._components.columns([other for other in range(fit.rank) if other != i])
     ended = minimize(problem, interior(others, problem.constraints), BRIEF)
-    return 2 * ended.objective - fit._goodness.total
+    return 2 * ended.objective - fit._deviance.total
 
 
 def assess(fit: Factorization, below: Factorization | None = None) -> Assessment:

@@ -166,7 +166,7 @@ def replications(fit: Factorization, correlated: Sequence[int]) -> np.ndarray:
     problem = fit._data
     if problem is None or problem.tensor.shape != fit.shape or fit.problem.symmetric is True:
         return unknown
-    stated = fit.problem.with_rank(fit.rank) if fit._goodness is not None else problem
+    stated = fit.problem.with_rank(fit.rank) if fit._deviance is not None else problem
     halves = Halves.of(stated.in_double_precision(), correlated)
     if halves is None:
         return unknown

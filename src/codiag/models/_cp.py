@@ -31,16 +31,10 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     or more, such as a spectrum for each time. `fit` computes the factors of the features, `transform` the coefficients
     of samples.
 
-    *Needs* samples with two modes of features or more; entries may be missing. *Costs* as `codiag.factorize`;
-    `transform` takes one pass over the samples. *Guarantees* the least-squares components, unique up to order and signs
-    under mild conditions, and the least-squares coefficients of new samples. *Fails* if components are degenerate,
-    which a warning says.
-
     Parameters
     ----------
     n_components : int, optional
-        Number of components; None for the choice of `codiag.choose_rank` from one to ten, and an error if it supports
-        no number.
+        Number of components; None for the choice of `codiag.choose_rank`, and an error if it finds none.
     loss : Loss or str, optional
         The noise distribution, as in `codiag.factorize`: "poisson" for counts.
     constraints : Constraint, str, or sequence with one for each mode, optional
@@ -69,6 +63,17 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     --------
     codiag.factorize : The function behind it.
     codiag.drop_in.CP : The class of TensorLy.
+
+    Notes
+    -----
+    **Assumptions.** Samples with two modes of features or more; entries may be missing.
+
+    **Complexity.** As `codiag.factorize`; `transform` takes one pass over the samples.
+
+    **Guarantees.** The least-squares components, unique up to order and signs under mild conditions, and the
+    least-squares coefficients of new samples.
+
+    **Limitations.** Fails if components are degenerate, which a warning says.
 
     Examples
     --------

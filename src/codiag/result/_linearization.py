@@ -109,7 +109,7 @@ def kept(problem: Problem) -> Problem:
     """
     is_generalized = problem.loss is not None and not problem.loss.has_covariance
     is_needed = bool(problem.required_features) and not (is_generalized and is_large(problem.tensor.shape))
-    return problem if is_needed or has_few_entries(problem) else problem.without_data()
+    return problem if is_needed or has_few_entries(problem) else problem.drop_data()
 
 
 def linearization_of(fit: Factorization) -> Problem | None:

@@ -110,7 +110,7 @@ class Tried:
     @cached_property
     def held_out(self) -> np.ndarray | None:
         """Squared errors, or deviances, of what was left out, by block, relative to what there is to explain."""
-        if self.fit._goodness is not None:
+        if self.fit._deviance is not None:
             return held_out_deviances(self.fit)
         return None if self.halves is None or self.of_halves is None else self.halves.held_out(self.of_halves)
 
@@ -198,8 +198,8 @@ class Upwards:
 
 def held_out_deviances(fit: Factorization) -> np.ndarray | None:
     """Return the deviances of entries that were left out under a loss, by fold, relative to the null deviance."""
-    problem, goodness = fit.problem, fit._goodness
-    if not has_few_entries(problem) or goodness is None or not goodness.null > 0:
+    problem, deviance = fit.problem, fit._deviance
+    if not has_few_entries(problem) or deviance is None or not deviance.null > 0:
         return None
     problem, loss = problem.in_double_precision(), problem.loss
     values = to_double(to_host(problem.tensor.to_dense()))
@@ -218,7 +218,7 @@ def held_out_deviances(fit: Factorization) -> np.ndarray | None:
         if loss.needs_nonnegative:
             model = np.maximum(model, LEAST_MODEL * float(np.mean(model)))
         found.append(2 * float(np.sum(weights[hidden] * loss.value(values[hidden], model))))
-    return np.array(found) / goodness.null
+    return np.array(found) / deviance.null
 
 
 def _folds(known: np.ndarray) -> np.ndarray:

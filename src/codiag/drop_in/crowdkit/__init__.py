@@ -38,10 +38,6 @@ class DawidSkene(BaseEstimator):
     a row for every worker and label. `codiag.models.DawidSkene` starts from moments, estimates a prior for workers with
     few votes, and has standard errors.
 
-    *Needs* a data frame with the columns task, worker and label. *Costs* :math:`O(n k)` for each step, n votes and k
-    classes. *Guarantees* a likelihood that never decreases. *Fails*, as crowd-kit does, if the majority is a bad start,
-    and for workers with few votes.
-
     Parameters
     ----------
     n_iter : int
@@ -64,6 +60,16 @@ class DawidSkene(BaseEstimator):
         The probability of a given label, in rows by worker and label, for each true class.
     loss_history_ : list of float
         The log-likelihood per vote after each step, which increases; that of crowd-kit has another scale.
+
+    Notes
+    -----
+    **Assumptions.** A data frame with the columns task, worker and label.
+
+    **Complexity.** :math:`O(n k)` for each step, n votes and k classes.
+
+    **Guarantees.** A likelihood that never decreases.
+
+    **Limitations.** Fails as crowd-kit does, if the majority is a bad start, and for workers with few votes.
 
     Examples
     --------
@@ -213,7 +219,7 @@ class DawidSkene(BaseEstimator):
 class OneCoinDawidSkene(DawidSkene):
     """The model of crowd-kit in which a worker is right with one probability, and wrong labels are uniform.
 
-    *Needs*, *Costs*, *Guarantees* and *Fails* are those of `DawidSkene`.
+    Assumptions, complexity, guarantees and limitations are those of `DawidSkene`.
 
     Parameters
     ----------

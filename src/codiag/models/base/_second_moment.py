@@ -49,17 +49,17 @@ def leading_range(multiply: Products, size: int, k: int, random_state: int) -> n
 
 
 def leading_range_in_passes(
-    multiply: Products, size: int, k: int, random_state: int, *, n_spare: int, tol: float = 1e-7
+    multiply: Products, size: int, k: int, random_state: int, *, n_extra: int, tol: float = 1e-7
 ) -> np.ndarray:
-    """Return `n_spare` more columns than k of the leading range, if a product costs a pass over the data.
+    """Return `n_extra` more columns than k of the leading range, if a product costs a pass over the data.
 
     Block Lanczos with full reorthogonalization, one pass per step, until the residuals of the first k eigenvectors are
     small. The spare columns need not converge: eigenvalues of sampling noise have no gaps. Measured on corpora, it
     takes 6 to 24 passes, `scipy.sparse.linalg.lobpcg` 49 to 107 and ``eigsh`` 50 to 151 for the same accuracy.
     """
-    if size <= max(200, 3 * (k + n_spare)):
-        return leading_range(multiply, size, k + n_spare, random_state)
-    width = k + n_spare + EXTRA_COLUMNS
+    if size <= max(200, 3 * (k + n_extra)):
+        return leading_range(multiply, size, k + n_extra, random_state)
+    width = k + n_extra + EXTRA_COLUMNS
     rng = as_generator(random_state, "random_state")
     columns = np.linalg.qr(rng.standard_normal((size, width)))[0]
     matrix, last = np.zeros((0, 0)), columns
@@ -76,7 +76,7 @@ def leading_range_in_passes(
         residuals = np.linalg.norm(triangle @ leading[-width:, :k], axis=0)
         is_full = columns.shape[1] + width > min(size, MAX_LANCZOS_COLUMNS)
         if is_full or np.all(residuals <= tol * np.max(np.abs(values))):
-            return columns @ leading[:, : k + n_spare]
+            return columns @ leading[:, : k + n_extra]
         columns, last = np.hstack([columns, following]), following
 
 
@@ -143,13 +143,13 @@ def noise_of(errors: Sequence[Any], left: np.ndarray, right: np.ndarray) -> floa
     between the two spaces rotate singular vectors and leave singular values unchanged to first order.
     """
     along = [float(left[:, -1] @ (error @ right[:, -1])) for error in errors]
-    n_spare = min(left.shape[0], right.shape[0]) - left.shape[1]
-    if n_spare <= 0:
+    n_extra = min(left.shape[0], right.shape[0]) - left.shape[1]
+    if n_extra <= 0:
         return float(np.sqrt(np.mean(np.square(along))))
-    used = errors if n_spare < N_DRAWS else errors[: N_DRAWS // 2]  # norms of small matrices vary most
+    used = errors if n_extra < N_DRAWS else errors[: N_DRAWS // 2]  # norms of small matrices vary most
     beside = np.mean([norm_beside(error, left, right) for error in used])
     # Without the last component, the complement would have one dimension more.
-    beside *= _gaussian_norm(n_spare + 1) / _gaussian_norm(n_spare)
+    beside *= _gaussian_norm(n_extra + 1) / _gaussian_norm(n_extra)
     return float(max(np.sqrt(np.mean(np.square(along))), beside))
 
 

@@ -49,14 +49,6 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
     Names and conventions are those of hmmlearn: symbols are integers from zero, and sequences are concatenated, with
     their lengths. A list of sequences, and strings as symbols, are accepted as well.
 
-    *Needs* sequences of three symbols or more, states with linearly independent emission probabilities (rows of
-    `emissionprob_`), and a transition matrix of full rank. *Costs* one pass to count triples, work on a sparse tensor
-    with one entry per different triple, and one pass for each Baum-Welch step, :math:`O(n k^2)`, one symbol after the
-    other for all sequences at once. *Guarantees* errors proportional to one over the root of the number of symbols if
-    `max_iter` is zero; the same estimate from every seed. *Fails* if states follow each other nearly at random, or emit
-    nearly the same symbols: a warning then says that sampling noise hides them, or ``emission_condition`` in
-    `diagnostics_` is large.
-
     Parameters
     ----------
     n_components : int, optional
@@ -96,6 +88,18 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
 
     Notes
     -----
+    **Assumptions.** Sequences of three symbols or more, states with linearly independent emission probabilities (rows
+    of `emissionprob_`), and a transition matrix of full rank.
+
+    **Complexity.** One pass to count triples, work on a sparse tensor with one entry per different triple, and one pass
+    for each Baum-Welch step, :math:`O(n k^2)`, one symbol after the other for all sequences at once.
+
+    **Guarantees.** Errors proportional to one over the root of the number of symbols if `max_iter` is zero; the same
+    estimate from every seed.
+
+    **Limitations.** Fails if states follow each other nearly at random, or emit nearly the same symbols: a warning then
+    says that sampling noise hides them, or ``emission_condition`` in `diagnostics_` is large.
+
     `fit` also takes a dask array of symbols; each of its blocks is a sequence. Triples are counted block by block, and
     every Baum-Welch step is one more pass. `partial_fit` adds sequences, by moments alone. `jackknife_standard_errors`
     leaves out sequences, or stretches of time if there are fewer sequences than groups; these should be much longer

@@ -35,12 +35,6 @@ class MixedMembershipSBM(Model):
     whose third moment is factorized after compression. Memberships are averaged over random partitions of the nodes,
     and improved by collapsed variational steps with a Dirichlet prior (Teh, Newman & Welling 2007).
 
-    *Needs* an undirected graph without negative weights, with four nodes that have links for each of k communities.
-    *Costs*, for n nodes and m links, :math:`O(m k)` flops and memory for :math:`m + n k` numbers for each
-    partition, and :math:`O(m k)` flops for each variational step. *Guarantees*, for a right model, memberships that
-    converge to the truth as the graph grows. *Fails* on graphs too sparse or too small to show
-    the communities, with warnings, and if communities have no more links inside than with each other.
-
     Parameters
     ----------
     n_components : int, optional
@@ -95,6 +89,17 @@ class MixedMembershipSBM(Model):
 
     Notes
     -----
+    **Assumptions.** An undirected graph without negative weights, with four nodes that have links for each of k
+    communities.
+
+    **Complexity.** For n nodes and m links, :math:`O(m k)` flops and memory for :math:`m + n k` numbers for each
+    partition, and :math:`O(m k)` flops for each variational step.
+
+    **Guarantees.** For a right model, memberships that converge to the truth as the graph grows.
+
+    **Limitations.** Fails on graphs too sparse or too small to show the communities, with warnings, and if communities
+    have no more links inside than with each other.
+
     Weights of networkx graphs and of adjacency matrices count as numbers of links.
 
     If `n_components` is None, the first number is that of negative eigenvalues of the Bethe Hessian

@@ -182,14 +182,6 @@ class DawidSkene(VoteModel):
     diagonalization of the third moment of the votes of three groups of workers, averaged over random partitions of the
     workers. Expectation maximization continues from there. `fit`, `fit_predict` and the tables are those of crowd-kit.
 
-    *Needs* three workers and, for k classes (at most 100), k tasks with votes of three workers, better far more;
-    otherwise it starts from the majority vote, with a warning. *Costs*, for n votes on t tasks, :math:`O(t k^3)` flops
-    for each partition and :math:`O(n k)` for each step of expectation maximization, and memory for the votes and for
-    one confusion matrix for each worker and partition. *Guarantees*, if the model is right, moments that converge to
-    the truth as the number of tasks grows, and then an objective that never decreases. *Fails* if most workers are
-    wrong in the same way, or if workers who copy outvote the others on their tasks: votes alone do not distinguish this
-    from being right.
-
     Parameters
     ----------
     init : "moments", "majority" or array of shape (n_workers, n_classes, n_classes)
@@ -260,6 +252,18 @@ class DawidSkene(VoteModel):
 
     Notes
     -----
+    **Assumptions.** Three workers and, for k classes (at most 100), k tasks with votes of three workers, better far
+    more; otherwise it starts from the majority vote, with a warning.
+
+    **Complexity.** For n votes on t tasks, :math:`O(t k^3)` flops for each partition and :math:`O(n k)` for each step
+    of expectation maximization, and memory for the votes and for one confusion matrix for each worker and partition.
+
+    **Guarantees.** If the model is right, moments that converge to the truth as the number of tasks grows, and then an
+    objective that never decreases.
+
+    **Limitations.** Fails if most workers are wrong in the same way, or if workers who copy outvote the others on their
+    tasks: votes alone do not distinguish this from being right.
+
     Classes are named by the assignment under which most votes are right: a crowd that is mostly wrong in the same way
     cannot be distinguished from one that is mostly right.
 

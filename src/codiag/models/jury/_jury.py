@@ -45,12 +45,6 @@ class Jury(VoteModel):
     Votes are then correlated although judges are independent, and judges are called a cluster only if their votes
     agree more than class and difficulty of the items explain. Different clusters are independent given these two.
 
-    *Needs* three different voices: clusters, and judges who stand alone; with fewer, labels are those of the majority,
-    with a warning. *Costs*, for n votes on t items, k classes and f clusters, :math:`O(n k + t f k^2)` for each step of
-    expectation maximization, and some thirty fits to at most 1000 items if clusters are sought. *Guarantees* an
-    objective that never decreases. *Fails* if all judges are wrong in the same way: votes alone do not show it, but
-    known classes do.
-
     Parameters
     ----------
     clusters : "auto", None, mapping or sequence of length n_workers
@@ -103,6 +97,18 @@ class Jury(VoteModel):
     DawidSkene : The model of independent workers.
     codiag.io.preference_votes : Choices between two answers as votes.
     codiag.plotting.dependence : The figure of correlated judges.
+
+    Notes
+    -----
+    **Assumptions.** Three different voices: clusters, and judges who stand alone; with fewer, labels are those of the
+    majority, with a warning.
+
+    **Complexity.** For n votes on t items, k classes and f clusters, :math:`O(n k + t f k^2)` for each step of
+    expectation maximization, and some thirty fits to at most 1000 items if clusters are sought.
+
+    **Guarantees.** An objective that never decreases.
+
+    **Limitations.** Fails if all judges are wrong in the same way: votes alone do not show it, but known classes do.
 
     Examples
     --------

@@ -46,12 +46,6 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
     .. math:: E[x x^\top] - \bar\sigma^2 I = \sum_i \pi_i \mu_i \mu_i^\top, \quad
         E[x^{\otimes 3}] - (\tilde m \otimes I + \dots) = \sum_i \pi_i \mu_i^{\otimes 3}.
 
-    *Needs* an array of shape (n, n_features), Gaussians with the same variance in every direction, and no more of them
-    than features. *Costs* a few passes over the samples, :math:`O(n d^2)`, then work on a core of k x k x k; a pass,
-    :math:`O(n d k)`, for each step of expectation maximization. *Guarantees* errors proportional to :math:`1 / \sqrt n`
-    if the model is right; the same estimate from every seed. *Fails* if Gaussians are not spherical, or if means are so
-    close that sampling noise hides their second moment, which a warning says.
-
     Parameters
     ----------
     n_components : int, optional
@@ -95,6 +89,17 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
 
     Notes
     -----
+    **Assumptions.** An array of shape (n, n_features), Gaussians with the same variance in every direction, and no more
+    of them than features.
+
+    **Complexity.** A few passes over the samples, :math:`O(n d^2)`, then work on a core of k x k x k; a pass,
+    :math:`O(n d k)`, for each step of expectation maximization.
+
+    **Guarantees.** Errors proportional to :math:`1 / \sqrt n` if the model is right; the same estimate from every seed.
+
+    **Limitations.** Fails if Gaussians are not spherical, or if means are so close that sampling noise hides their
+    second moment, which a warning says.
+
     `fit` also takes a dask array: sums of products of samples are formed block by block, where the blocks are, in two
     passes, and every step of expectation maximization is one more. `partial_fit` adds chunks, by moments alone; it
     stores the third moment, the cube of the number of features, which may be up to 256. Both estimates equal that of

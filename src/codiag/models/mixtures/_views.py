@@ -66,13 +66,6 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
     The cross moment of the views, :math:`\sum_h \pi_h A_h \otimes B_h \otimes C_h`, is factorized without symmetrizing
     or whitening it.
 
-    *Needs* three views, arrays or sparse matrices with one row per sample, of which at least two have as many features
-    as there are components, and means that are linearly independent in each of these two. *Costs* a few passes over
-    the views; the moment is never formed. *Guarantees* errors proportional to one over the root of the number of
-    samples, whatever the distribution of the noise; the same estimate from every seed. *Fails* if views depend on each
-    other given the component, in which case ``weights_sum`` in `diagnostics_` is far from one, and if sampling noise
-    hides components, which a warning says.
-
     Parameters
     ----------
     n_components : int, optional
@@ -107,6 +100,19 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
     SphericalGaussianMixture : One view, with Gaussian noise.
     DawidSkene : Views that are votes.
     codiag.tensors.CrossMomentTensor : The moment that is factorized.
+
+    Notes
+    -----
+    **Assumptions.** Three views, arrays or sparse matrices with one row per sample, of which at least two have as many
+    features as there are components, and means that are linearly independent in each of these two.
+
+    **Complexity.** A few passes over the views; the moment is never formed.
+
+    **Guarantees.** Errors proportional to one over the root of the number of samples, whatever the distribution of the
+    noise; the same estimate from every seed.
+
+    **Limitations.** Fails if views depend on each other given the component, in which case ``weights_sum`` in
+    `diagnostics_` is far from one, and if sampling noise hides components, which a warning says.
 
     Examples
     --------

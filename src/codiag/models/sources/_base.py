@@ -121,7 +121,7 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         unmixing, n_steps, settled = self._likelihood_steps(statistics, rotation)
         unmixing, statistics = self._of_sources(statistics, unmixing)
         errors = self._errors(whitened.mapped(lambda samples: samples @ unmixing.T), statistics)
-        self._keep(unmixing, whitening, errors)
+        self._set_attributes(unmixing, whitening, errors)
         self.converged_, self.n_iter_ = found and settled, n_sweeps + n_steps
         if self.converged_:
             return ()
@@ -184,7 +184,7 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
                 return unmixing, step + 1, True
         return unmixing, self.max_iter, self.max_iter == 0
 
-    def _keep(self, unmixing: np.ndarray, whitening: Whitening, errors: Errors) -> None:
+    def _set_attributes(self, unmixing: np.ndarray, whitening: Whitening, errors: Errors) -> None:
         """Set learned attributes, sources sorted by the variance they explain."""
         mixing = whitening.columns @ np.linalg.inv(unmixing)
         strength = np.sum(squared_magnitudes(mixing), axis=0)

@@ -120,11 +120,6 @@ class JADE(BlindSources):
     random ones, then the current sources, until these converge; to first order this is JADE with all k (k + 1) / 2
     matrices. Steps of a likelihood follow, with scores fitted to each source in the span of a few functions.
 
-    **Needs** sources of which at most one is Gaussian; samples may be dependent. **Costs** :math:`2 n k^3` operations
-    for each of a few rounds, and memory for :math:`k^3` numbers and the whitened samples. **Guarantees** the same
-    sources from every seed, if kurtosis separates them. **Fails** if two sources have nearly no kurtosis; they are then
-    listed in `unresolved_`. Likelihood steps may still separate them, but their start does not.
-
     Parameters
     ----------
     n_components : int, optional
@@ -170,6 +165,16 @@ class JADE(BlindSources):
 
     Notes
     -----
+    **Assumptions.** Sources of which at most one is Gaussian; samples may be dependent.
+
+    **Complexity.** :math:`2 n k^3` operations for each of a few rounds, and memory for :math:`k^3` numbers and the
+    whitened samples.
+
+    **Guarantees.** The same sources from every seed, if kurtosis separates them.
+
+    **Limitations.** Fails if two sources have nearly no kurtosis; they are then listed in `unresolved_`. Likelihood
+    steps may still separate them, but their start does not.
+
     An array of three axes is one of epochs, (n_epochs, n_channels, n_times), as in MNE; a list has recordings of any
     lengths, (n_samples, n_channels) each. The order of samples matters only for standard errors.
 

@@ -95,12 +95,6 @@ class SOBI(BlindSources):
     complex autocovariances. Their Hermitian and their skew parts are diagonalized by a unitary matrix, so that sources
     at opposite frequencies are separated, too.
 
-    **Needs** sources whose autocorrelations differ; their distributions may be Gaussian. **Costs** about
-    :math:`4 n d^2` operations for covariances of all lags together, by Fourier transforms, then work on matrices of the
-    size of the components. **Guarantees** the same sources from every seed. For Gaussian autoregressions of no more
-    lags than are used, errors in large samples are at most an eighth above the least possible. **Fails** if two sources
-    have the same spectrum; they are then listed in `unresolved_`.
-
     Parameters
     ----------
     n_components : int, optional
@@ -150,6 +144,16 @@ class SOBI(BlindSources):
 
     Notes
     -----
+    **Assumptions.** Sources whose autocorrelations differ; their distributions may be Gaussian.
+
+    **Complexity.** About :math:`4 n d^2` operations for covariances of all lags together, by Fourier transforms, then
+    work on matrices of the size of the components.
+
+    **Guarantees.** The same sources from every seed. For Gaussian autoregressions of no more lags than are used, errors
+    in large samples are at most an eighth above the least possible.
+
+    **Limitations.** Fails if two sources have the same spectrum; they are then listed in `unresolved_`.
+
     An array of three axes is one of epochs, (n_epochs, n_channels, n_times), as in MNE; a list has recordings of any
     lengths, (n_samples, n_channels) each. No products are formed across the border of two epochs or recordings.
 

@@ -158,15 +158,6 @@ class LatentDirichlet(TopicModel):
     mixtures, leave each word out of its own update, and estimate the parameters of both Dirichlet distributions
     (Minka's fixed point). Expectation maximization has no such prior, and overfits short documents.
 
-    *Needs* counts of words, documents of two words or more, better three, and linearly independent topics. *Costs* a
-    few dozen products of the counts, which are not copied, with as many columns as topics; then work on a core of k x k
-    x k; for every variational step four bytes and a few nanoseconds per entry and topic, up to 1 GiB: for larger
-    corpora, and for dask arrays, each step repeats those before it. *Guarantees* errors proportional to one over the
-    root of the number of documents if the model and `alpha_0` are right, and `max_iter` is zero; the same estimate from
-    every seed and for any order of documents. *Fails* if documents are more or less mixed than `alpha_0` says and
-    `max_iter` is zero, with a bias that more data does not remove, and if sampling noise hides topics, which a warning
-    says. Steps have a bias of their own if topics have most words in common and documents are short.
-
     Parameters
     ----------
     n_components : int, optional
@@ -214,6 +205,19 @@ class LatentDirichlet(TopicModel):
 
     Notes
     -----
+    **Assumptions.** Counts of words, documents of two words or more, better three, and linearly independent topics.
+
+    **Complexity.** A few dozen products of the counts, which are not copied, with as many columns as topics; then work
+    on a core of k x k x k; for every variational step four bytes and a few nanoseconds per entry and topic, up to 1
+    GiB: for larger corpora, and for dask arrays, each step repeats those before it.
+
+    **Guarantees.** Errors proportional to one over the root of the number of documents if the model and `alpha_0` are
+    right, and `max_iter` is zero; the same estimate from every seed and for any order of documents.
+
+    **Limitations.** Fails if documents are more or less mixed than `alpha_0` says and `max_iter` is zero, with a bias
+    that more data does not remove, and if sampling noise hides topics, which a warning says. Steps have a bias of their
+    own if topics have most words in common and documents are short.
+
     `fit` also takes a dask array with sparse or dense blocks of documents, and keeps none of them. It is read once for
     the frequencies of words, about ten times for the range of the second moment, once for sums in that range, and once
     for every variational step. Sums are formed where the blocks are, and added in a tree. The topics are those of one
@@ -326,8 +330,8 @@ class SingleTopic(TopicModel):
     each topic for each document. Attributes are those of `LatentDirichlet`, of which this is the limit for `alpha_0`
     zero, and documents may be a dask array or come in chunks as there.
 
-    *Needs*, *costs* and *guarantees* as `LatentDirichlet`. *Fails* if documents mix topics: mixtures then count as
-    topics, with a bias that more data does not remove.
+    Assumptions, complexity and guarantees are those of `LatentDirichlet`. It fails if documents mix topics: mixtures
+    then count as topics, with a bias that more data does not remove.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ from codiag.models.topics._word_moments import (
 from codiag.result import Factorization
 from codiag.tensors import CrossMomentTensor, DenseTensor, symmetrize
 
-N_SPARE = 2
+N_EXTRA = 2
 """Number of columns of a basis beyond the number of topics, to report the gap behind the last topic."""
 MIN_PRIOR_SUM = 1e-2
 """Least sum of the Dirichlet parameters of mixtures, so that every topic has positive probability in a document."""
@@ -238,18 +238,18 @@ class DocumentSums:
         self.documents = documents
         totals = sum_over_rows(totals_of_block, documents) if is_dask(documents) else WordTotals.of(documents)
         totals.check_pairs()
-        self.totals, self._alpha_0, self._seed, self._width = totals, alpha_0, rng, width
+        self.totals, self._alpha_0, self._rng, self._width = totals, alpha_0, rng, width
         self._sums: WordStatistics | None = None
 
     def sums(self, k: int) -> WordStatistics:
-        """Return the sums in a basis of `N_SPARE` more columns than k topics."""
+        """Return the sums in a basis of `N_EXTRA` more columns than k topics."""
         n_words, width = self.totals.shares.size, 0 if self._sums is None else self._sums.basis.shape[1]
         if k > n_words:
             raise ValueError(f"n_components must be at most {n_words}, the number of words; got {k}")
-        needed = min(k + N_SPARE, n_words)
+        needed = min(k + N_EXTRA, n_words)
         if self._sums is None or needed > width:
             k = min(max(k, self._width, 2 * width), n_words)
-            basis = range_of_pairs(self.documents, self.totals, k, self._alpha_0, self._seed, N_SPARE)
+            basis = range_of_pairs(self.documents, self.totals, k, self._alpha_0, self._rng, N_EXTRA)
             if is_dask(self.documents):
                 self._sums = sum_over_rows(_sums_of_block, self.documents, basis)
             else:

@@ -87,13 +87,13 @@ def refined(documents: Any, start: Start, n_steps: int, *, settle: bool = True) 
     if not is_dask(documents):
         n_bytes = start.kind.n_bytes(documents, start.prior.size)
         if n_bytes <= MAX_POSTERIOR_BYTES:
-            return _polished(_in_memory(documents, start), start, n_steps, settle)
+            return _refined(_in_memory(documents, start), start, n_steps, settle)
         n_rows = max(1, MAX_POSTERIOR_BYTES * documents.shape[0] // (8 * n_bytes))
 
     def after(history: Sequence[TopicCounts], with_priors: bool) -> StepSums:
         return sum_over_rows(_sums_of_block, documents, start, history, with_priors, n_rows=n_rows)
 
-    return _polished(after, start, n_steps, settle)
+    return _refined(after, start, n_steps, settle)
 
 
 def _in_memory(counts: sparse.csr_array, start: Start) -> SumsAfter:
@@ -106,7 +106,7 @@ def _in_memory(counts: sparse.csr_array, start: Start) -> SumsAfter:
     return after
 
 
-def _polished(after: SumsAfter, start: Start, n_steps: int, settle: bool) -> Polished:
+def _refined(after: SumsAfter, start: Start, n_steps: int, settle: bool) -> Polished:
     prior, word_prior, means = start.prior, WORD_PRIOR, [-np.inf, -np.inf]
     history: list[TopicCounts] = []
     sums = after(history, False)

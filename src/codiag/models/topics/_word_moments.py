@@ -123,20 +123,20 @@ def _products_of_block(block: Any, columns: np.ndarray) -> np.ndarray:
 
 
 def range_of_pairs(
-    documents: Any, totals: WordTotals, k: int, alpha_0: float, rng: int | None, n_spare: int = 0
+    documents: Any, totals: WordTotals, k: int, alpha_0: float, rng: int | None, n_extra: int = 0
 ) -> np.ndarray:
-    """Return a basis (words, k + n_spare) of the range of the second moment of topics.
+    """Return a basis (words, k + n_extra) of the range of the second moment of topics.
 
     Documents are counts in memory, or a dask array, which is read once for every product with a block of columns.
     """
     n_words, rng = totals.shares.size, 0 if rng is None else rng
-    n_spare = min(n_spare, n_words - k)
+    n_extra = min(n_extra, n_words - k)
     if is_dask(documents):
         multiply = _scaled_pairs(lambda columns: sum_over_rows(_products_of_block, documents, columns), totals, alpha_0)
-        vectors = leading_range_in_passes(multiply, n_words, k, rng, n_spare=n_spare)
+        vectors = leading_range_in_passes(multiply, n_words, k, rng, n_extra=n_extra)
     else:
         multiply = _scaled_pairs(WordPairs(documents).__matmul__, totals, alpha_0)
-        vectors = leading_range(multiply, n_words, k + n_spare, rng)
+        vectors = leading_range(multiply, n_words, k + n_extra, rng)
     return vectors / totals.roots[:, None]
 
 

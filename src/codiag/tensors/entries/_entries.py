@@ -50,7 +50,7 @@ Terms: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]
 """From entries and components there to two numbers of each entry."""
 
 
-class Entries(ABC):
+class ObservedEntries(ABC):
     """The observed entries of a tensor, with their weights.
 
     Attributes
@@ -81,7 +81,7 @@ class Entries(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} does not hold its entries in memory")
 
-    def with_values(self, values: Array, weights: Array | None) -> Entries:
+    def with_values(self, values: Array, weights: Array | None) -> ObservedEntries:
         """Return the same entries with other values and weights."""
         raise NotImplementedError(f"{type(self).__name__} does not hold its entries in memory")
 
@@ -168,7 +168,7 @@ class Entries(ABC):
         """Return entries and weights as NumPy arrays in the shape of the tensor, if they are stored as such."""
         return None
 
-    def thinned(self, per_row: int, rng: np.random.Generator) -> Entries:
+    def thinned(self, per_row: int, rng: np.random.Generator) -> ObservedEntries:
         """Return a random part with about so many entries in each slice, reweighted to the same expectation.
 
         By default all entries: short lists are not thinned.
@@ -176,7 +176,7 @@ class Entries(ABC):
         return self
 
 
-class DenseEntries(Entries):
+class DenseEntries(ObservedEntries):
     """All entries of an array; missing ones have weight zero."""
 
     def __init__(self, entries: Array, weights: Array | None, *, symmetric: bool = False) -> None:
@@ -202,7 +202,7 @@ class DenseEntries(Entries):
         slopes = DenseTensor.of(self.times_weights(scales), symmetric=False).read(Products(factors))[0]
         return self.total(value), list(slopes)
 
-    def with_values(self, values: Array, weights: Array | None) -> Entries:
+    def with_values(self, values: Array, weights: Array | None) -> ObservedEntries:
         return DenseEntries(values, weights, symmetric=self._symmetric)
 
     def tensor_of(self, values: Array) -> Tensor:
@@ -318,7 +318,7 @@ class DenseEntries(Entries):
         return _count_ascending(np.stack(np.nonzero(to_host(self._weights))), groups)
 
 
-class ListedEntries(Entries):
+class ListedEntries(ObservedEntries):
     """A list of entries; all others are missing.
 
     Parameters
@@ -373,7 +373,7 @@ class ListedEntries(Entries):
                 add_rows(slopes, indices[mode], last if mode == len(rows) - 1 else product_of(rows, mode), scales)
         return total, sums
 
-    def with_values(self, values: Array, weights: Array | None) -> Entries:
+    def with_values(self, values: Array, weights: Array | None) -> ObservedEntries:
         return ListedEntries(self.indices, values, weights, self.shape, has_zeros=self.has_zeros)
 
     def tensor_of(self, values: Array) -> Tensor:
@@ -491,7 +491,7 @@ def _count_ascending(indices: np.ndarray, groups: Sequence[Sequence[int]]) -> in
     return int(np.count_nonzero(np.all(in_order, axis=0)))
 
 
-def entries_of_array(entries: Array, weights: Array) -> Entries:
+def entries_of_array(entries: Array, weights: Array) -> ObservedEntries:
     """Return the observed entries of an array: as a list if they are few, real, and the array is one of NumPy."""
     if not is_numpy_array(entries) or is_complex(entries):
         return DenseEntries(entries, weights)
