@@ -109,14 +109,15 @@ def core_problem(core: np.ndarray, values: np.ndarray, *, orthogonal: bool) -> P
 def core_diagnostics(fit: Factorization, values: np.ndarray, noise: float, clipped: float) -> Diagnostics:
     """Return the diagnostics of the fit of a core and of the eigenvalues of the second moment."""
     following = max(float(values[fit.rank]), 0.0) if values.size > fit.rank else 0.0
-    return Diagnostics.of(
+    diagnostics = Diagnostics.of(
         fit,
-        core_errors=fit.standard_errors[0],
         second_moment=values[: fit.rank + 1].tolist(),
         second_moment_gap=float(values[fit.rank - 1] / max(following, 1e-16 * values[0])),
         sampling_noise=noise,
         clipped_mass=clipped,
     )
+    errors = diagnostics.core_errors
+    return diagnostics if errors is None else Diagnostics(**{**diagnostics, "core_errors": errors[0]})
 
 
 def random_signs(n: int, chunk: int = 0) -> np.ndarray:
