@@ -228,7 +228,7 @@ class Diagnostics(Mapping[str, Any]):
         >>> Diagnostics.of(fit, clipped_mass=0.0).converged
         True
         """
-        errors = None if np.all(np.isnan(fit.standard_errors)) else fit.standard_errors
+        errors = None if np.any(np.isnan(fit.standard_errors)) else fit.standard_errors
         values = {"relative_error": fit.relative_error, "converged": fit.converged, "core_errors": errors}
         return cls(**values | known)
 

@@ -18,8 +18,10 @@ from codiag.models.base import (
     MomentModel,
     PartialFit,
     as_seed,
-    check_alpha,
+    dirichlet_sum,
     hidden_component,
+    optional,
+    positive_integer,
     sum_over_rows,
 )
 from codiag.models.topics._moments import DocumentSums, TopicMoments, Topics, WordStatistics
@@ -49,7 +51,7 @@ class TopicModel(TopicScores, PartialFit, MomentModel[TopicMoments, Topics]):
     """What both models of topics have in common."""
 
     default_method: ClassVar[Method] = CORE_METHOD
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components", "alpha_0"})
+    parameter_rules = MomentModel.parameter_rules | {"n_components": optional(positive_integer)}
     unbounded: ClassVar[frozenset[str]] = frozenset({"doc_topic_prior_", "topic_word_prior_"})
     alpha_0: float | None
 
@@ -227,6 +229,8 @@ class LatentDirichlet(TopicModel):
     True
     """
 
+    parameter_rules = TopicModel.parameter_rules | {"alpha_0": optional(dirichlet_sum)}
+
     def __init__(
         self,
         n_components: int | None = 10,
@@ -238,21 +242,6 @@ class LatentDirichlet(TopicModel):
     ) -> None:
         super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
         self.alpha_0 = alpha_0
-
-    def check_parameters(self) -> None:
-        """Raise unless parameters are valid.
-
-        Examples
-        --------
-        >>> from codiag.models import LatentDirichlet
-        >>> LatentDirichlet(alpha_0=-1).check_parameters()  # refused
-        Traceback (most recent call last):
-            ...
-        ValueError: alpha_0 must not be negative; got -1
-        """
-        super().check_parameters()
-        if self.alpha_0 is not None:
-            check_alpha(self.alpha_0)
 
     def _refine(self, components: Topics, moments: TopicMoments) -> Topics:
         """Return topics after collapsed variational steps, if documents can be read."""
