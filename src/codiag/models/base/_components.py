@@ -178,8 +178,8 @@ class Diagnostics(Mapping[str, Any]):
     Every model lists its own names. Those of the fit of a moment are ``relative_error``, ``converged`` and
     ``core_errors``: standard errors (n_components,) or (3, n_components) of the unit factors of the moment, estimated
     from the residual of the fit. Sampling errors are larger. They are infinite for components that the moment does not
-    separate. ``core_errors`` is None if there is no residual: the moment of two components has no more entries than
-    parameters.
+    separate. ``core_errors`` is None if it separates none, or if there is no residual: the moment of two components has
+    no more entries than parameters.
 
     Parameters
     ----------
@@ -228,7 +228,8 @@ class Diagnostics(Mapping[str, Any]):
         >>> Diagnostics.of(fit, clipped_mass=0.0).converged
         True
         """
-        errors = None if np.any(np.isnan(fit.standard_errors)) else fit.standard_errors
+        errors = fit.standard_errors
+        errors = errors if np.any(np.isfinite(errors)) and not np.any(np.isnan(errors)) else None
         values = {"relative_error": fit.relative_error, "converged": fit.converged, "core_errors": errors}
         return cls(**values | known)
 
