@@ -178,16 +178,6 @@ def norm_beside(matrix: Any, left: np.ndarray, right: np.ndarray, n_steps: int =
     return size
 
 
-def weakest(mean: np.ndarray, halves: Sequence[np.ndarray], k: int) -> tuple[float, float]:
-    """Return the k-th singular value of a matrix and its sampling noise, from estimates by two halves of the data.
-
-    The noise is the norm of half their difference in the complement of the k - 1 stronger directions.
-    """
-    left, sizes, right = np.linalg.svd(mean)
-    error = (halves[0] - halves[1]) / 2
-    return float(sizes[k - 1]), norm_beside(error, left[:, : k - 1], right[: k - 1].T)
-
-
 def hidden_component(size: float, noise: float, k: int) -> tuple[str, ...]:
     """Return a warning if the k-th singular value of the second moment is below twice its sampling noise, else ()."""
     if k == 1 or not size < 2 * noise:

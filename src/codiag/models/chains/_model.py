@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
 from codiag._arrays import is_dask
 from codiag._checks import RankDeficientError
-from codiag._progress import progress_if
 from codiag.models.base import (
     Diagnostics,
     MappedProblem,
@@ -19,6 +18,8 @@ from codiag.models.base import (
     hidden_component,
     mixture_weights,
     on_simplex,
+    optional,
+    positive_integer,
     random_groups,
     sum_over_rows,
     warn_caller,
@@ -119,7 +120,7 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
     ['rain', 'sun', 'wind']
     """
 
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+    parameter_rules = MomentModel.parameter_rules | {"n_components": optional(positive_integer)}
     _known: np.ndarray | None = None
     """Symbols of `emissionprob_`, if they are known before the fit."""
 
@@ -168,10 +169,7 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
         (2, 2)
         """
         check_no_target(y)
-        with progress_if(progress, f"fitting {type(self).__name__}"):
-            found = self._fit(X if is_dask(X) else split_sequences(X, lengths))
-        warn_caller(found)
-        return self
+        return self._fit_with_progress(progress, X if is_dask(X) else split_sequences(X, lengths))
 
     def partial_fit(self, X: Any, y: object = None, lengths: Any = None) -> Self:  # noqa: N803
         """Add sequences to those seen so far and estimate again, by moments alone.
@@ -327,11 +325,12 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
         visited = stationary(transitions.T)
         return replace(components, startprob=start, transmat=transitions, emissionprob=emissions, weights=visited)
 
-    def _set_attributes(self, components: Chain, moments: ChainMoments) -> None:
-        """Set learned attributes with the names of hmmlearn, and the symbols."""
-        super()._set_attributes(components, moments)
+    def _set(self, components: Chain, fit: Factorization | None, moments: ChainMoments) -> tuple[Warning, ...]:
+        """Set learned attributes by the names of hmmlearn, and return the warnings."""
+        found = super()._set(components, fit, moments)
         del self.weights_  # the stationary distribution, which hmmlearn computes by a method
         self.n_features, self.symbols_ = moments.counts.symbols.size, moments.counts.symbols
+        return found
 
 
 def _sums_of_block(block: np.ndarray, symbols: np.ndarray, *model: np.ndarray) -> BaumWelchSums:

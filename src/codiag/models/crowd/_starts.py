@@ -18,7 +18,14 @@ from scipy.special import softmax
 
 from codiag._checks import RankDeficientError
 from codiag.methods import Method
-from codiag.models.base import common_order, leading_range, mixture_weights, start_from_views, view_moments, weakest
+from codiag.models.base import (
+    common_order,
+    leading_range,
+    mixture_weights,
+    start_from_views,
+    view_moments,
+    weakest_direction,
+)
 from codiag.models.crowd._em import CrowdModel, Prior, Start, as_numbers, expect, log_joint, one_coin
 from codiag.models.crowd._votes import MOST_CELLS, Votes
 
@@ -149,7 +156,7 @@ def _weakest_pair(views: list[np.ndarray], k: int) -> tuple[float, float]:
         halves.append(products[[0, 1, 2], :, [1, 2, 0]])
     pairs = (halves[0] + halves[1]) / 2
     least = int(np.argmin(np.linalg.svd(pairs, compute_uv=False)[:, k - 1]))
-    return weakest(pairs[least], [half[least] for half in halves], k)
+    return weakest_direction(pairs[least], [(halves[0][least] - halves[1][least]) / 2], k)
 
 
 def _worker_confusions(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri, softmax
 
-from codiag._checks import as_flag, as_generator, as_number
+from codiag._checks import as_flag, as_generator
+from codiag.models.base import positive_integer, word_or
 from codiag.models.crowd import (
     HIGH,
     LOW,
@@ -20,7 +21,6 @@ from codiag.models.crowd import (
     beta_intervals,
     counted,
     estimate_prior,
-    frame_of,
     keep_results,
     not_converged,
     one_coin,
@@ -120,7 +120,12 @@ class Jury(VoteModel):
     [[0, 1, 2, 3]]
     """
 
-    integers: ClassVar[Mapping[str, int]] = {"max_iter": 1}
+    parameter_rules = VoteModel.parameter_rules | {
+        "clusters": word_or(("auto",), "None, or the cluster of every judge"),
+        "ordered": as_flag,
+        "one_coin": as_flag,
+        "max_iter": positive_integer,
+    }
 
     def __init__(
         self,
@@ -140,22 +145,6 @@ class Jury(VoteModel):
         self.tol = tol
         self.missing = missing
         self.random_state = random_state
-
-    def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be.
-
-        Examples
-        --------
-        >>> from codiag.models import Jury
-        >>> Jury(ordered=True).check_parameters()
-        """
-        super().check_parameters()
-        as_number("max_iter", self.max_iter, integer=True)
-        as_number("tol", self.tol, zero=True)
-        as_flag("ordered", self.ordered)
-        as_flag("one_coin", self.one_coin)
-        if isinstance(self.clusters, str) and self.clusters != "auto":
-            raise ValueError(f"clusters must be 'auto', None, or the cluster of every judge; got {self.clusters!r}")
 
     def _fit(self, data: Any, y: Any = None) -> tuple[Warning, ...]:
         """Do the work of `fit` without issuing warnings, and return them.
@@ -206,39 +195,6 @@ class Jury(VoteModel):
         self.effective_annotators_interval_ = np.clip(ends, 0, votes.label.size / votes.tasks.size)
         self.loss_history_, self.converged_ = run.history, run.converged
         return tuple(self._warnings())
-
-    def cluster_table(self) -> Any:
-        """Return the correlated judges as a table, cluster by cluster.
-
-        Returns
-        -------
-        dict of arrays, or a data frame if votes came as one
-            The number of the cluster, from 1; the judge; the mean correlation with the others of the cluster; and the
-            mean weight that a vote of the judge carried.
-
-        Examples
-        --------
-        >>> from codiag.models import Jury
-        >>> from codiag.synthetic import jury_votes
-        >>> votes = jury_votes(500, [4, 1, 1, 1, 1], 3, shared=0.8, rng=0)
-        >>> Jury(random_state=0).fit(votes.votes).cluster_table()["worker"].tolist()
-        [0, 1, 2, 3]
-        """
-        order = np.argsort(self._cluster_numbers, kind="stable")
-        order = order[self._cluster_numbers[order] >= 0]
-        correlation = np.empty(order.size)
-        for number in np.unique(self._cluster_numbers[order]):
-            members = self._cluster_numbers[order] == number
-            matrix = dependence_among(self, order[members])
-            np.fill_diagonal(matrix, np.nan)
-            known = ~np.isnan(matrix)
-            correlation[members] = np.sum(np.where(known, matrix, 0.0), axis=1) / np.maximum(known.sum(axis=1), 1)
-        columns = {
-            "cluster": self._cluster_numbers[order] + 1,
-            "worker": self.workers_[order],
-            "correlation": correlation,
-        }
-        return frame_of(columns | {"weight": self._workers["weight"][order]}, self._votes.library)
 
     def _cluster(self, votes: Votes, copies: list[tuple[int, int]], rng: np.random.Generator) -> np.ndarray:
         if self.clusters is None:

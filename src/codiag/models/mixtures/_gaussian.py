@@ -14,7 +14,15 @@ from sklearn.utils.validation import validate_data
 from codiag._arrays import is_dask
 from codiag._checks import RankDeficientError
 from codiag.methods import Method
-from codiag.models.base import CORE_METHOD, MomentModel, PartialFit, sum_over_rows, warn_caller
+from codiag.models.base import (
+    CORE_METHOD,
+    MomentModel,
+    PartialFit,
+    optional,
+    positive_integer,
+    sum_over_rows,
+    warn_caller,
+)
 from codiag.models.mixtures._gaussian_em import GaussianScores, em_sums, from_em_sums, log_likelihood
 from codiag.models.mixtures._gaussian_moments import (
     MAX_FEATURES,
@@ -117,7 +125,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
     """
 
     default_method: ClassVar[Method] = CORE_METHOD
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+    parameter_rules = MomentModel.parameter_rules | {"n_components": optional(positive_integer)}
     unbounded: ClassVar[frozenset[str]] = frozenset({"means_", "covariances_"})
 
     def __init__(

@@ -10,7 +10,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._checks import as_generator, as_number
-from codiag.models.base import RowSums, sum_over_rows
+from codiag.models.base import Model, RowSums, sum_over_rows
 from codiag.models.mixtures._gaussian_moments import Location
 
 ROWS = 2048
@@ -69,16 +69,8 @@ def log_likelihood(samples: np.ndarray, means: np.ndarray, variances: np.ndarray
     return float(np.sum(logsumexp(joint, axis=1)))
 
 
-class GaussianScores:
+class GaussianScores(Model):
     """Scores, labels and samples of a model that has `means_`, `weights_` and `covariances_`."""
-
-    covariance_type: str
-    random_state: Any
-    n_components_: int
-    n_features_in_: int
-    means_: np.ndarray
-    weights_: np.ndarray
-    covariances_: np.ndarray
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the probability of each Gaussian for each sample.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from codiag._arrays import adjoint, conjugate, largest_signs, squared_magnitudes
 from codiag._checks import ConvergenceWarning, RankDeficientError
 from codiag.diagonalize import Diagonalizer, check_method
-from codiag.models.base import Model
+from codiag.models.base import Model, optional, positive_integer
 from codiag.models.sources._likelihood import score_step
 from codiag.models.sources._recordings import Recordings, as_recordings, as_sources
 
@@ -75,11 +74,18 @@ class Whitening(NamedTuple):
         return cls(mean, adjoint(vectors / roots) / units, (vectors * roots) * units[:, None])
 
 
+def _is_orthogonal(name: str, value: Any) -> None:
+    if not check_method(value).orthogonal:
+        raise ValueError(f"{name} must be an orthogonal one, like Jacobi(); got {value!r}")
+
+
 class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Base of estimators of sources that are mixed linearly by an unknown matrix."""
 
-    integers: ClassVar[Mapping[str, int]] = {"n_components": 1, "max_iter": 0}
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+    parameter_rules = Model.parameter_rules | {
+        "n_components": optional(positive_integer),
+        "diagonalizer": optional(_is_orthogonal),
+    }
     takes_complex: ClassVar[bool] = False
 
     def __init__(
@@ -131,22 +137,6 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
                 "in unresolved_ are not told apart by the data"
             ),
         )
-
-    def check_parameters(self) -> None:
-        """Raise unless parameters are valid.
-
-        Examples
-        --------
-        >>> from codiag.models import JADE
-        >>> JADE().check_parameters()
-        >>> JADE(n_components=0).check_parameters()  # refused
-        Traceback (most recent call last):
-            ...
-        ValueError: n_components must be positive; got 0
-        """
-        super().check_parameters()
-        if self.diagonalizer is not None and not check_method(self.diagonalizer).orthogonal:
-            raise ValueError(f"diagonalizer must be an orthogonal one, like Jacobi(); got {self.diagonalizer!r}")
 
     def _statistics(self, whitened: Recordings) -> Any:
         """Return what the separation is computed from."""

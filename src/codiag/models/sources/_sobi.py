@@ -83,6 +83,14 @@ class Stack(NamedTuple):
         return np.einsum("lii->li", self.matrices).real
 
 
+def _check_lags(name: str, value: Any) -> None:
+    lags = value if isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1 else [value]
+    if len(lags) == 0:
+        raise ValueError(f"{name} must contain one lag or more; got none")
+    for lag in lags:
+        as_number(name, lag, integer=True)
+
+
 class SOBI(BlindSources):
     r"""Sources with different spectra: joint diagonalization of lagged covariances, then maximum likelihood.
 
@@ -176,6 +184,7 @@ class SOBI(BlindSources):
     """
 
     takes_complex: ClassVar[bool] = True
+    parameter_rules = BlindSources.parameter_rules | {"lags": _check_lags}
 
     def __init__(
         self,
@@ -188,27 +197,6 @@ class SOBI(BlindSources):
     ) -> None:
         super().__init__(n_components, max_iter=max_iter, diagonalizer=diagonalizer, random_state=random_state)
         self.lags = lags
-
-    def check_parameters(self) -> None:
-        """Raise unless parameters are valid.
-
-        Examples
-        --------
-        >>> from codiag.models import SOBI
-        >>> SOBI().check_parameters()
-        >>> SOBI(lags=0).check_parameters()  # refused
-        Traceback (most recent call last):
-            ...
-        ValueError: lags must be positive; got 0
-        """
-        super().check_parameters()
-        lags: Any = self.lags
-        if not (isinstance(lags, list | tuple | range) or getattr(lags, "ndim", 0) == 1):
-            lags = [lags]
-        if len(lags) == 0:
-            raise ValueError("lags must contain one lag or more; got none")
-        for lag in lags:
-            as_number("lags", lag, integer=True)
 
     def _used_lags(self, longest: int) -> np.ndarray:
         """Return the lags in ascending order, below the length of the longest recording."""
