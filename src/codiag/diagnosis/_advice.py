@@ -41,7 +41,7 @@ def advice_on(facts: Facts) -> tuple[list[str], int | None]:
     if len(sentences) < MOST_SENTENCES:
         sentence, rank = _on_rank(facts)
         sentences += [sentence] if sentence else []
-    return [*sentences, *_on_optimum(facts)][:MOST_SENTENCES], rank
+    return [*sentences, *advice_on_optimum(facts)][:MOST_SENTENCES], rank
 
 
 def _on_data(facts: Facts) -> Iterator[str]:
@@ -161,7 +161,7 @@ def _on_rank(facts: Facts) -> tuple[str, int | None]:
     return "", None
 
 
-def _on_optimum(facts: Facts) -> Iterator[str]:
+def advice_on_optimum(facts: Facts) -> Iterator[str]:
     """Yield sentences on whether the fit is the best one."""
     fit = facts.fit
     if facts.p_missed >= LEAST_CHANCE:

@@ -106,12 +106,28 @@ class Assessment:
 
     @property
     def verdicts(self) -> tuple[str, ...]:
-        """The verdict on each component."""
+        """The verdict on each component.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((6, 7, 8), 2, noise=0.01, rng=0).tensor
+        >>> codiag.factorize(tensor, 2, rng=0).diagnose().verdicts
+        ('determined', 'determined')
+        """
         return tuple(self.components["verdict"].tolist())
 
     @property
     def is_supported(self) -> bool:
-        """Whether every component is significant, at least roughly determined, and replicates where that is known."""
+        """Whether every component is significant, at least roughly determined, and replicates where that is known.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((6, 7, 8), 2, noise=0.01, rng=0).tensor
+        >>> codiag.factorize(tensor, 2, rng=0).diagnose().is_supported
+        True
+        """
         known = self.components
         are_significant = bool(np.all(~(known["significance"] <= 1)))
         do_replicate = bool(np.all(~(known["replication"] < FAIR)))
