@@ -159,8 +159,10 @@ class LUJ1D(_ShearSweeps):
     -----
     **Assumptions.** Symmetric matrices.
 
-    **Complexity.** **guarantees** and **fails** as `QRJ1D`. Unlike `QRJ1D`, it does not separate components with
-    opposite diagonals, which shears alone cannot.
+    **Complexity.** That of `QRJ1D`.
+
+    **Limitations.** Those of `QRJ1D`. Besides, it does not separate components with opposite diagonals, which shears
+    alone cannot.
 
     References
     ----------
