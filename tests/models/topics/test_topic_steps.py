@@ -242,17 +242,10 @@ class TestPolish:
             assert np.all(np.isfinite(model.transform(scale * counts)))
 
 
-class TestPairs:
-    """Documents of two words have no third moment."""
-
-    def test_topics_with_words_of_their_own(self):
-        rng = np.random.default_rng(0)
-        topics = np.kron(np.eye(3), np.full(4, 0.2)) + np.pad(np.full((3, 1), 0.2), ((0, 0), (0, 11)))
-        mixtures = rng.dirichlet(np.full(3, 0.2), 4000)
-        counts = rng.multinomial(2, mixtures @ (topics / topics.sum(axis=1, keepdims=True)))
-        with pytest.warns(UserWarning, match="all 4000 documents"):
-            model = LatentDirichlet(3, random_state=0).fit(counts)
-        assert matched(model.components_, topics / topics.sum(axis=1, keepdims=True)) < 0.15
+class TestShortDocuments:
+    def test_triples_are_needed(self):
+        with pytest.raises(ValueError, match="^X must contain documents of three words"):
+            LatentDirichlet(2).fit(np.random.default_rng(0).multinomial(2, np.full(6, 1 / 6), 50))
 
     def test_short_documents_count_in_full(self):
         """Nothing is said of them where steps follow that use all words; and they change what is found."""

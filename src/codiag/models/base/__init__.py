@@ -32,6 +32,5 @@ from codiag.models.base._three_views import (
     as_dense,
     scaled,
     start_from_views,
-    view_moments,
     view_problem,
 )

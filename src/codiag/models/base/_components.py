@@ -229,9 +229,9 @@ class Diagnostics(Mapping[str, Any]):
         True
         """
         errors = fit.standard_errors
-        errors = errors if np.any(np.isfinite(errors)) and not np.any(np.isnan(errors)) else None
-        values = {"relative_error": fit.relative_error, "converged": fit.converged, "core_errors": errors}
-        return cls(**values | known)
+        is_known = np.any(np.isfinite(errors)) and not np.any(np.isnan(errors))
+        quality = {"relative_error": fit.relative_error, "converged": fit.converged}
+        return cls(**quality | {"core_errors": errors if is_known else None} | known)
 
     def reordered(self, order: np.ndarray) -> Diagnostics:
         """Return the diagnostics with components in a new order.

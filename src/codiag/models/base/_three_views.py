@@ -32,10 +32,12 @@ class ViewMoments:
     :math:`\sum_h \pi_h A_h B_h^\top`.
     """
 
-    def __init__(self, moment: CrossMomentTensor, alpha_0: float = 0.0) -> None:
-        self.raw: Any = moment  # without correction for mixed samples
+    def __init__(self, views: Sequence[Any], sample_weight: np.ndarray | None = None, alpha_0: float = 0.0) -> None:
+        weights = None if sample_weight is None else sample_weight / np.sum(sample_weight)
+        # without correction for mixed samples
+        self.raw: Any = CrossMomentTensor(*views, weights=weights, symmetric=False, check=False)
         self.alpha_0 = alpha_0
-        self.shape = moment.shape
+        self.shape = self.raw.shape
 
     def mean(self, mode: int) -> np.ndarray:
         """Return the mean of a view, (d,)."""
@@ -184,9 +186,3 @@ def _pseudo_inverse(matrix: np.ndarray, k: int) -> np.ndarray:
     """Return the pseudo-inverse of the nearest matrix of rank k."""
     left, sizes, right = np.linalg.svd(matrix, full_matrices=False)
     return (right[:k].T / np.maximum(sizes[:k], 1e-15 * sizes[0] + 1e-300)) @ left[:, :k].T
-
-
-def view_moments(views: Sequence[Any], sample_weight: np.ndarray | None = None, alpha_0: float = 0.0) -> ViewMoments:
-    """Return the moments of three views (n, d) of weighted samples, which mix components if `alpha_0` is positive."""
-    weights = None if sample_weight is None else sample_weight / np.sum(sample_weight)
-    return ViewMoments(CrossMomentTensor(*views, weights=weights, symmetric=False, check=False), alpha_0)

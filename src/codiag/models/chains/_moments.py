@@ -15,7 +15,7 @@ from codiag.models.base import Components, MappedProblem, Moments, ViewMoments, 
 from codiag.models.chains._sequences import MAX_SYMBOL, indices, split_sequences
 from codiag.problem import Problem
 from codiag.result import Factorization
-from codiag.tensors import CrossMomentTensor, SparseTensor
+from codiag.tensors import SparseTensor
 
 MAX_SIGN_BLOCKS = 32
 """Largest number of blocks of a sequence that are treated as independent when its sampling noise is estimated."""
@@ -178,7 +178,7 @@ def views_of(counts: TripleCounts, scales: list[np.ndarray]) -> ViewMoments:
         sparse.csr_array((1 / scale[row], (np.arange(m), row)), shape=(m, scale.size))
         for scale, row in zip(scales, counts.triples, strict=True)
     ]
-    return ViewMoments(CrossMomentTensor(*views, weights=counts.numbers / counts.numbers.sum()))
+    return ViewMoments(views, counts.numbers)
 
 
 def scaled_problem(counts: TripleCounts, scales: list[np.ndarray], k: int) -> Problem:

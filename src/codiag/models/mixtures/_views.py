@@ -33,7 +33,6 @@ from codiag.models.base import (
 from codiag.models.mixtures._gaussian_em import log_densities
 from codiag.models.mixtures._gaussian_moments import LEAST_VARIANCE
 from codiag.result import Factorization
-from codiag.tensors import CrossMomentTensor
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -147,7 +146,7 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
 
     def _moments_of(self, views: list[Any], units: list[float]) -> Callable[[int], MixtureMoments]:
         """Return a function from a number of components to moments of views that were divided by their units."""
-        moments = ViewMoments(CrossMomentTensor(*views))
+        moments = ViewMoments(views)
         pairs, errors = _pairs_and_errors(moments)
 
         def moments_of(k: int) -> MixtureMoments:
