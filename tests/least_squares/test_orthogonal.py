@@ -184,3 +184,15 @@ def test_a_tensor_of_fewer_components_is_fitted_all_the_same():
     fit = codiag.factorize(tensor, 4, constraints="orthogonal", rng=0)
     assert fit.relative_error < 1e-6
     assert codiag.factor_error([factor[:, :2] for factor in fit.factors], truth) < 1e-6
+
+
+@pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
+@pytest.mark.parametrize("seed", range(5))
+def test_cubes_with_as_many_components_as_rows_and_missing_entries(seed, share):
+    """The matrix of the steps is singular where too little is observed; then the step of least norm is taken."""
+    rng = np.random.default_rng(seed)
+    tensor = rng.standard_normal((3, 3, 3))
+    tensor[rng.random(tensor.shape) < share] = np.nan
+    fit = codiag.factorize(tensor, 3, constraints="orthogonal", rng=0)
+    assert fit.relative_error < 1

@@ -70,8 +70,7 @@ from codiag.least_squares._objective import Objective
 from codiag.least_squares._operators import CurvatureOperator, GaussNewtonOperator
 from codiag.least_squares._orthogonal import polar, rotate
 from codiag.least_squares._parametrization import Parametrization
-from codiag.least_squares._rank_one import N_TERMS, best_rank_one, distinct_terms, split_columns
-from codiag.least_squares._strongest_terms import strongest_terms
+from codiag.least_squares._rank_one import N_TERMS, best_rank_one, distinct_terms, split_columns, strongest_terms
 from codiag.least_squares._symmetric_basis import SymmetricBasis, symmetric_basis
 from codiag.least_squares._tolerances import (
     BRIEF_STEP,

@@ -40,9 +40,11 @@ def without_missing(raw: Any, weights: Any) -> tuple[Any, Any]:
             raw = _zeroed(raw, given > 0)
     if weights is None and is_large(raw.shape):
         return raw, None
-    if not xp.isdtype(raw.dtype, ("real floating", "complex floating")) or not bool(xp.isnan(xp.sum(raw))):
+    if not xp.isdtype(raw.dtype, ("real floating", "complex floating")):
         return raw, weights
-    return _without_nan(raw, weights)
+    with np.errstate(all="ignore"):  # sums of numbers in half precision overflow
+        may_have_nan = bool(xp.isnan(xp.sum(raw)))
+    return _without_nan(raw, weights) if may_have_nan else (raw, weights)
 
 
 def combined_weights(mask: Any, weights: Any) -> Any:
