@@ -61,7 +61,7 @@ def scaled(rng: np.random.Generator, clean: np.ndarray, kind: str) -> np.ndarray
 def additive(rng: np.random.Generator, clean: np.ndarray, kind: str) -> np.ndarray:
     """Return white noise and a part that indices of a mode share."""
     d = clean.shape
-    part = {
+    part: dict[str, Callable[[], np.ndarray]] = {
         "a baseline": lambda: rng.standard_normal((d[0], d[1], 1)),
         "a pattern of all samples": lambda: rng.standard_normal((1, *d[1:])),
         "a drift": lambda: rng.standard_normal((d[0], d[1], 1)) * np.linspace(-1.7, 1.7, d[2]),

@@ -52,7 +52,11 @@ def draw(shape: tuple[int, ...], rank: int, kind: str) -> tuple[np.ndarray, dict
     }  # fmt: skip
     options: dict[str, object] = {"noise": noises[kind]} if kind in noises else {}
     options |= {"missing": 0.2} if kind == "missing" else {}
-    options |= {"signs": "half zeros", "constraints": "nonnegative"} if kind == "non-negative" else {}
+    options |= (
+        {"signs": "half zeros" if min(shape) > 5 else "positive", "constraints": "nonnegative"}
+        if kind == "non-negative"
+        else {}
+    )
     options |= {"signs": "positive", "mean": 3.0, "loss": "poisson"} if kind == "Poisson" else {}
     found = of_noise(rng, shape=shape, rank=rank, **options)  # type: ignore[arg-type]
     return found.tensor, found.stated
