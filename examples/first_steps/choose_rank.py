@@ -2,7 +2,7 @@
 How many components?
 ====================
 
-The error of a fit falls with every component that is added, even if the component fits noise. :func:`codiag.choose_rank`
+The error of a fit falls with every component that is added, even if that fits noise. :func:`codiag.choose_rank`
 tests each rank: is every component significant beside the noise, is it determined by the data, and do two halves of the
 data agree on it? Does the fit predict held-out entries?
 """
