@@ -157,4 +157,7 @@ def with_settings(fit: Factorization, method: Method, rng: Any) -> Factorization
     from codiag import __version__
 
     seed = int(rng) if isinstance(rng, int | np.integer) else None
-    return replace(fit, _settings={"version": __version__, "method": repr(method), "rng": seed})
+    options = ", ".join(f"{name}={value!r}" for name, value in vars(method).items() if value is not None)
+    return replace(
+        fit, _settings={"version": __version__, "method": f"{type(method).__name__}({options})", "rng": seed}
+    )

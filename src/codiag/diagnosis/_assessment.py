@@ -356,17 +356,17 @@ class Facts:
         lone = next((entry for entry in self.entries if entry.component == r), None)
         if partner is not None:
             joined = [self.labels.names[m] for m in range(len(self.fit.shape)) if self._is_joined(m, r, partner)]
-            why = f": their profiles are not separated in {listed(joined)}" if joined else ""
-            return NOT, f"it and component {partner + 1} are degenerate{why}"
+            why = f", and not separated from it in {listed(joined)}" if joined else ""
+            return NOT, f"degenerate with component {partner + 1}{why}"
         if lone is not None:
-            return NOT, f"one entry carries it alone, {self.named(lone.place)}"
+            return NOT, f"carried by one entry alone, {self.named(lone.place)}"
         if not math.isfinite(self.fit._noise):
             return NOT, "there are no more entries than parameters, so that the noise is not known"
         if self.significances[r] <= 1:
-            return NOT, "it is not significant: noise may have terms as large"
+            return NOT, "not significant (noise may have terms as large)"
         error = float(self.errors[r])
         if math.isnan(error):
-            return UNKNOWN, "its standard errors were not computed"
+            return UNKNOWN, "standard errors were not computed"
         congruence = 1 - error**2 / 2
         if congruence >= EQUAL:
             return DETERMINED, ""
@@ -382,19 +382,17 @@ class Facts:
         if math.isinf(error) and joined:
             modes = [self.labels.names[m] for m in range(len(self.fit.shape)) if self._is_joined(m, r, joined[0])]
             where = listed(modes) if modes else "all modes"
-            return f"its profile and that of component {joined[0] + 1} are not separated in {where}"
+            return f"not separated from component {joined[0] + 1} in {where}"
         likeness = np.abs(self.congruences[r])
         likeness[r] = 0
         twin = int(np.argmax(likeness))
-        said = "not determined by the data" if math.isinf(error) else f"its standard error is {error:.2g}"
+        said = "not determined by the data" if math.isinf(error) else f"standard error {error:.2g}"
         if likeness[twin] > 0.5:
-            return f"{said}; it resembles component {twin + 1}, with a congruence of {self.congruences[r, twin]:.2f}"
+            return f"{said}; resembles component {twin + 1}, with a congruence of {self.congruences[r, twin]:.2f}"
         largest = max(factor_condition(factor) for factor in self.factors)
         if largest > 10:
             return f"{said}; columns are nearly collinear (condition numbers up to {largest:.3g})"
-        return (
-            f"{said}; its weight {self.weights[r]:.3g} is small beside the noise {self.fit._noise:.3g} in the entries"
-        )
+        return f"{said}; weight {self.weights[r]:.3g} is small beside the noise {self.fit._noise:.3g} in the entries"
 
     def _is_joined(self, mode: int, r: int, s: int) -> bool:
         return bool(self.separations[mode, r, s] <= SEPARATED)

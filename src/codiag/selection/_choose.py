@@ -58,7 +58,7 @@ def choose_rank(
     - *replicates*: it is found in both halves of the data, with a congruence of at least .85.
 
     This is what `Factorization.diagnose` says of a fit, too. The largest supported rank is chosen, once the next two
-    add nothing: they are not supported, and do not predict better what was left out. If higher ranks predict better but
+    add nothing: they are not supported, and do not predict held-out entries better. If higher ranks predict better but
     are not supported, the reason says so: the CP model may be wrong. An entry that carries a component alone, such as a
     spike or a code for missing values, is set aside, and named. If no rank is supported, it is None.
 
@@ -212,7 +212,7 @@ def _reason(chosen: Tried | None, tried: Sequence[Tried]) -> str:
     more = ""
     if better is not None and chosen.facts.residual_ratio > 1 and better.predicts_better_than(chosen):
         more = (
-            f" Higher ranks predict better what was left out (error {better.held_out_error:.3g} at rank {better.rank}, "
+            f" Higher ranks predict held-out entries better (error {better.held_out_error:.3g} at rank {better.rank}, "
             f"{chosen.held_out_error:.3g} at rank {chosen.rank}), but are not supported: the CP model may be wrong."
         )
     return f"Rank {chosen.rank}: {said}{why}.{more}"

@@ -109,7 +109,7 @@ class Tried:
 
     @cached_property
     def held_out(self) -> np.ndarray | None:
-        """Squared errors, or deviances, of what was left out, by block, relative to what there is to explain."""
+        """Squared errors, or deviances, of held-out entries, by block, relative to what there is to explain."""
         if self.fit._deviance is not None:
             return held_out_deviances(self.fit)
         return None if self.halves is None or self.of_halves is None else self.halves.held_out(self.of_halves)
@@ -120,7 +120,7 @@ class Tried:
         return not self.flaw and not self.congruence < FAIR
 
     def predicts_better_than(self, other: Tried) -> bool:
-        """Return whether what was left out is predicted better, by more than a standard error of the difference."""
+        """Return whether held-out entries are predicted better, by more than a standard error of the difference."""
         if self.held_out is None or other.held_out is None:
             return False
         gaps = other.held_out - self.held_out
@@ -129,7 +129,7 @@ class Tried:
 
     @property
     def held_out_error(self) -> float:
-        """Relative error of what was left out."""
+        """Relative error of held-out entries."""
         return math.nan if self.held_out is None else math.sqrt(max(float(np.sum(self.held_out)), 0.0))
 
 
@@ -229,6 +229,6 @@ def _folds(known: np.ndarray) -> np.ndarray:
 
 
 def best_prediction(tried: Sequence[Tried]) -> Tried | None:
-    """Return the rank that predicts best what was left out; None where nothing could be."""
+    """Return the rank that predicts held-out entries best; None if there is none."""
     known = [one for one in tried if one.held_out is not None]
     return min(known, key=lambda one: one.held_out_error) if known else None
