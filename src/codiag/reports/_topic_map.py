@@ -18,11 +18,6 @@ from codiag._text import escape_control
 if TYPE_CHECKING:
     from codiag.models.topics import LatentDirichlet, SingleTopic
 
-N_WORDS = 20
-"""Number of words that are shown for a topic."""
-STEPS = np.linspace(0, 1, 21)
-"""Positions of the slider at which the most relevant words must be among those that the page holds."""
-
 
 def relevance(topics: np.ndarray, weights: np.ndarray, share: float) -> np.ndarray:
     r"""Return the relevance of every word to every topic, (topics, words), at :math:`\lambda` = `share`.
@@ -61,8 +56,12 @@ def page_data(model: LatentDirichlet | SingleTopic, words: np.ndarray, n_topics:
     topics, weights = np.asarray(model.components_, dtype=float), np.asarray(model.weights_, dtype=float)
     weights = weights / weights.sum()
     overall, (places, shown) = weights @ topics, topic_map(topics)
-    n_words = min(N_WORDS, words.size)
-    ranked = [np.argsort(-relevance(topics, weights, share), axis=1, kind="stable")[:, :n_words] for share in STEPS]
+    n_words = min(20, words.size)
+    # positions of the slider
+    ranked = [
+        np.argsort(-relevance(topics, weights, share), axis=1, kind="stable")[:, :n_words]
+        for share in np.linspace(0, 1, 21)
+    ]
     listed = []
     for topic in range(min(len(topics), n_topics)):
         candidates = np.unique(np.concatenate([order[topic] for order in ranked]))

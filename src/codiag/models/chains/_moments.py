@@ -17,9 +17,6 @@ from codiag.problem import Problem
 from codiag.result import Factorization
 from codiag.tensors import SparseTensor
 
-MAX_SIGN_BLOCKS = 32
-"""Largest number of blocks of a sequence that are treated as independent when its sampling noise is estimated."""
-
 
 class TripleCounts(NamedTuple):
     """Numbers of symbols and of triples of consecutive symbols."""
@@ -99,7 +96,8 @@ def _block_signs(n: int, chunk: int) -> np.ndarray:
 
     The number of blocks grows like n^(2/3), up to a limit.
     """
-    n_blocks = min(MAX_SIGN_BLOCKS, int(np.ceil(n ** (2 / 3))))
+    # blocks that are treated as independent
+    n_blocks = min(32, int(np.ceil(n ** (2 / 3))))
     return random_signs(n_blocks, chunk)[:, np.arange(n) * n_blocks // max(n, 1)]
 
 

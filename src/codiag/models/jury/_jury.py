@@ -30,11 +30,6 @@ from codiag.models.jury._clusters import MAX_ITER, as_clusters, cluster_shares, 
 from codiag.models.jury._dependence import Dependence, find_copies, measure_dependence, residual_correlations
 from codiag.models.jury._ordered import OrderedRun, run_ordered
 
-FEWEST_VIEWS = 3
-"""Different voices, which are clusters and judges alone, or effective votes, below which nothing shows who is right."""
-HALVES = 8
-"""Random halves of the items, to which the model is fitted again for standard errors."""
-
 
 class Jury(VoteModel):
     r"""Labels from correlated judges: clusters of judges, items that are hard for all, and grades.
@@ -227,7 +222,7 @@ class Jury(VoteModel):
         """
         classes, halves = self._classes_of(votes), []
         center = np.append(_mean_right(votes, classes), self.n_effective_annotators_)
-        for _ in range(HALVES):
+        for _ in range(8):
             chosen = rng.permutation(votes.tasks.size) < (votes.tasks.size + 1) // 2
             some = votes.of_tasks(chosen)
             if isinstance(run, OrderedRun):
@@ -268,7 +263,8 @@ def _reason(votes: Votes, cluster: np.ndarray, dependence: Dependence) -> str | 
     """Return why labels must be those of the majority: of two views of an item either may be right."""
     n_clusters = int(cluster.max(initial=-1)) + 1
     n_views = n_clusters + int(np.sum(cluster < 0))
-    if n_clusters == 0 or max(n_views, dependence.votes) >= FEWEST_VIEWS or votes.known_class is not None:
+    # fewer voices do not show who is right
+    if n_clusters == 0 or max(n_views, dependence.votes) >= 3 or votes.known_class is not None:
         return None
     views = f"form {n_views} clusters" if n_views > 1 else "think as one"
     return (

@@ -33,8 +33,6 @@ MAX_FEATURES = 256
 """Largest number of features for which a third moment is stored as an array, 128 MiB."""
 LARGEST, SMALLEST = 1e152, 1e-151
 """Bounds of samples and of their distances from the mean; squares of numbers between them are finite and positive."""
-MAX_FACTOR_STEPS = 100
-"""Largest number of principal-factor iterations; a few dozen suffice if factors are well separated."""
 LEAST_VARIANCE = 1e-8
 """Least variance of a Gaussian, relative to the mean variance of the features, so that densities are finite."""
 
@@ -309,7 +307,8 @@ def unique_variances(covariance: np.ndarray, rank: int) -> np.ndarray:
     total = np.diag(covariance)
     rest, before = covariance.copy(), total
     variances = np.full(total.size, np.mean(np.linalg.eigvalsh(covariance)[: total.size - rank]))
-    for _ in range(MAX_FACTOR_STEPS):
+    # a few dozen suffice if factors are well separated
+    for _ in range(100):
         np.fill_diagonal(rest, total - variances)
         values, vectors = np.linalg.eigh(rest)
         leading = vectors[:, total.size - rank :]
