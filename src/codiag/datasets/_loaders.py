@@ -35,24 +35,6 @@ class FluorescenceData:
     emission: np.ndarray
     excitation: np.ndarray
 
-    def without_scatter(self) -> np.ndarray:
-        """Return the tensor with NaN where light is scattered, and not fluorescence: Rayleigh's and Raman's lines.
-
-        Returns
-        -------
-        numpy.ndarray
-            Of the same shape; `codiag.factorize` takes NaN for missing.
-        """
-        emission, excitation = self.emission[:, None], self.excitation[None, :]
-        # the Raman shift of water is 3400 inverse centimeters
-        raman = 1e7 / (1e7 / excitation - 3400.0)
-        # nanometers around the scatter of water, and below the excitation
-        scattered = np.abs(emission - excitation) < 20.0
-        scattered |= np.abs(emission - 2 * excitation) < 20.0
-        scattered |= np.abs(emission - raman) < 12.0
-        scattered |= emission < excitation - 5.0
-        return np.where(scattered, np.nan, self.tensor)
-
 
 def load_eem(*, download: bool = False) -> FluorescenceData:
     """Load the fluorescence of 15 water samples, the example of the R package staRdom.
@@ -66,7 +48,7 @@ def load_eem(*, download: bool = False) -> FluorescenceData:
     Returns
     -------
     FluorescenceData
-        ``tensor`` of shape (15, 99, 46), samples x emission x excitation, and ``without_scatter()``.
+        ``tensor`` of shape (15, 99, 46), samples x emission x excitation.
 
     See Also
     --------

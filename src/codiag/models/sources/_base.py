@@ -82,7 +82,12 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     takes_complex: ClassVar[bool] = False
 
     def __init__(
-        self, n_components: int | None, *, max_iter: int, diagonalizer: Diagonalizer | None, random_state: Any
+        self,
+        n_components: int | None = None,
+        *,
+        max_iter: int = 100,
+        diagonalizer: Diagonalizer | None = None,
+        random_state: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.max_iter = max_iter

@@ -188,16 +188,6 @@ class JADE(BlindSources):
     (True, [])
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        max_iter: int = 100,
-        diagonalizer: Diagonalizer | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        super().__init__(n_components, max_iter=max_iter, diagonalizer=diagonalizer, random_state=random_state)
-
     def _statistics(self, whitened: Recordings) -> np.ndarray:
         """Return all samples, (n, k)."""
         return np.concatenate(whitened.arrays)
