@@ -21,7 +21,7 @@ A state is a pair of class and difficulty; arrays by state have the difficulties
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -86,13 +86,13 @@ class ClusterModel(NamedTuple):
         return self
 
 
-class ClusterRun(NamedTuple):
+class JuryRun(NamedTuple):
     """A model, the probabilities of states (items, states) and of answers, and the objective by step.
 
     `answers` has for each cluster the probability of its answer, given votes and state: (items, states, answer).
     """
 
-    model: ClusterModel
+    model: Any  # of clusters, or of ordered labels
     states: np.ndarray
     answers: list[np.ndarray]
     log_likelihood: float
@@ -227,7 +227,7 @@ def _begin(votes: Votes, clusters: list[Cluster], cluster: np.ndarray) -> tuple[
 
 def run_clusters(
     votes: Votes, cluster: np.ndarray, classes: np.ndarray, max_iter: int, tol: float, *, coin: bool = False
-) -> ClusterRun:
+) -> JuryRun:
     """Alternate both steps, at most `max_iter` times, until the objective rises by less than `tol` per vote.
 
     `classes` are probabilities of the classes (items, classes) to begin with.
@@ -241,4 +241,4 @@ def run_clusters(
         states, log_likelihood, answers = expect_clusters(votes, clusters, model)
         history.append((log_likelihood + _log_density(model)) / votes.label.size)
         converged = len(history) > 1 and history[-1] - history[-2] < tol
-    return ClusterRun(model, states, answers, log_likelihood, history, converged)
+    return JuryRun(model, states, answers, log_likelihood, history, converged)

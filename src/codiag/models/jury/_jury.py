@@ -25,10 +25,10 @@ from codiag.models.crowd import (
     not_converged,
     one_coin,
 )
-from codiag.models.jury._cluster_model import ClusterRun, run_clusters
+from codiag.models.jury._cluster_model import JuryRun, run_clusters
 from codiag.models.jury._clusters import MAX_ITER, as_clusters, cluster_shares, find_clusters, sample_tasks
 from codiag.models.jury._dependence import Dependence, find_copies, measure_dependence, residual_correlations
-from codiag.models.jury._ordered import OrderedRun, run_ordered
+from codiag.models.jury._ordered import run_ordered
 
 
 class Jury(VoteModel):
@@ -192,7 +192,7 @@ class Jury(VoteModel):
             return as_clusters(self.clusters, votes.workers)
         return find_clusters(votes, copies, rng)
 
-    def _run(self, votes: Votes, cluster: np.ndarray, rng: np.random.Generator) -> ClusterRun | OrderedRun:
+    def _run(self, votes: Votes, cluster: np.ndarray, rng: np.random.Generator) -> JuryRun:
         if not self.ordered:
             start = cluster_shares(votes, cluster)
             return run_clusters(votes, cluster, start, self.max_iter, self.tol, coin=self.one_coin)
@@ -201,9 +201,7 @@ class Jury(VoteModel):
             model = run_ordered(sample, cluster, self.max_iter, self.tol).model
         return run_ordered(votes, cluster, self.max_iter, self.tol, model)
 
-    def _dependence(
-        self, votes: Votes, run: ClusterRun | OrderedRun, cluster: np.ndarray, rng: np.random.Generator
-    ) -> Dependence:
+    def _dependence(self, votes: Votes, run: JuryRun, cluster: np.ndarray, rng: np.random.Generator) -> Dependence:
         pairs = residual_correlations(votes, run.model.by_state(), run.states, rng)
         return measure_dependence(votes, pairs, cluster)
 
@@ -213,7 +211,7 @@ class Jury(VoteModel):
         return votes.with_known(self._model.classes(self._model.states(votes)))
 
     def _errors(
-        self, votes: Votes, run: ClusterRun | OrderedRun, cluster: np.ndarray, rng: np.random.Generator
+        self, votes: Votes, run: JuryRun, cluster: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, float]:
         """Return standard errors of the accuracies of judges and of effective votes, by refitting to halves of items.
 
@@ -225,8 +223,8 @@ class Jury(VoteModel):
         for _ in range(8):
             chosen = rng.permutation(votes.tasks.size) < (votes.tasks.size + 1) // 2
             some = votes.of_tasks(chosen)
-            if isinstance(run, OrderedRun):
-                again: ClusterRun | OrderedRun = run_ordered(some, cluster, MAX_ITER, self.tol, run.model)
+            if self.ordered:
+                again = run_ordered(some, cluster, MAX_ITER, self.tol, run.model)
             else:
                 again = run_clusters(some, cluster, classes[chosen], MAX_ITER, self.tol, coin=self.one_coin)
             found = classes
