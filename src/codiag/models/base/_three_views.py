@@ -20,8 +20,6 @@ from codiag.tensors import CrossMomentTensor, DenseTensor, Tensor, symmetrize
 
 Means = tuple[np.ndarray, list[np.ndarray]]
 """Weights (k,), and the means (k, d) of every view."""
-PAIRS = (((0, 1), 2, "ab,c"), ((0, 2), 1, "ac,b"), ((1, 2), 0, "bc,a"))
-"""For each pair of views: the pair, the other view, and the subscripts of their product in the third moment."""
 
 
 class ViewMoments:
@@ -59,7 +57,7 @@ class ViewMoments:
         alpha_0, means = self.alpha_0, [self.mean(mode) for mode in range(3)]
         third = (alpha_0 + 1) * (alpha_0 + 2) / 2 * np.asarray(self.raw.to_dense())
         third += alpha_0**2 * np.einsum("a,b,c->abc", *means)
-        for pair, mode, subscripts in PAIRS:
+        for pair, mode, subscripts in (((0, 1), 2, "ab,c"), ((0, 2), 1, "ac,b"), ((1, 2), 0, "bc,a")):
             products = np.einsum(f"{subscripts}->abc", self.products(*pair), means[mode])
             third -= alpha_0 * (alpha_0 + 1) / 2 * products
         return DenseTensor(third)

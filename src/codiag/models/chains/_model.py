@@ -258,14 +258,15 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
             replicate._components = replace(replicate._components, startprob=unknown)
         return replicate
 
-    def _moments_of(self, sums: ChainSums, k: int) -> ChainMoments:
+    def _moments_of(self, counts: ChainSums, k: int) -> ChainMoments:
         """Return the moments of counts for k states."""
-        occurring = sums.symbols.size
+        occurring = counts.symbols.size
         if k > occurring:
             raise RankDeficientError(f"n_components must be at most {occurring}, the number of symbols; got {k}")
-        counts = sums.finish(self._known)
+        if not counts.numbers.shape[1]:
+            raise RankDeficientError("X must contain a sequence of three symbols or more; all are shorter")
         # Variances of counts are proportional to their means: divided by roots of frequencies, they are nearly equal.
-        shares = counts.numbers / counts.numbers.sum()
+        shares = counts.numbers[0] / counts.numbers[0].sum()
         scales = [np.sqrt(np.bincount(row, weights=shares, minlength=occurring)) for row in counts.triples]
         size, noise = correlation(counts, scales, k)
         hidden = hidden_component(size, noise, k)
@@ -275,7 +276,7 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
             warning_messages=hidden,
             hides_component=bool(hidden),
             counts=counts,
-            use_firsts=counts.n_sequences > 1,
+            symbols=counts.all_symbols() if self._known is None else self._known,
             scales=scales,
             correlation=size,
             noise=noise,
@@ -301,10 +302,10 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
             emission_condition=float(sizes[0] / max(sizes[-1], 1e-300)),
         )
         start = visited
-        if moments.use_firsts:
+        if counts.n_sequences > 1:
             start = mixture_weights(emissions, counts.firsts / counts.n_sequences)
-        emitted = np.full((k, counts.symbols.size), 1e-12 / counts.symbols.size)
-        emitted[:, counts.seen] = emissions.T
+        emitted = np.full((k, moments.symbols.size), 1e-12 / moments.symbols.size)
+        emitted[:, counts.among(moments.symbols)] = emissions.T
         emitted /= emitted.sum(axis=1, keepdims=True)
         return Chain(
             weights=visited, startprob=start, transmat=transitions.T, emissionprob=emitted, diagnostics=diagnostics
@@ -318,7 +319,7 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
         """Return the model after one Baum-Welch step."""
         model = components.startprob, components.transmat, components.emissionprob
         if is_dask(moments.sequences):
-            sums = sum_over_rows(_sums_of_block, moments.sequences, moments.counts.symbols, *model)
+            sums = sum_over_rows(_sums_of_block, moments.sequences, moments.symbols, *model)
         else:
             sums = baum_welch_sums(*moments.sequences, *model)
         start, transitions, emissions = sums.probabilities()
@@ -329,7 +330,7 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
         """Set learned attributes by the names of hmmlearn, and return the warnings."""
         found = super()._set(components, fit, moments)
         del self.weights_  # the stationary distribution, which hmmlearn computes by a method
-        self.n_features, self.symbols_ = moments.counts.symbols.size, moments.counts.symbols
+        self.n_features, self.symbols_ = moments.symbols.size, moments.symbols
         return found
 
 

@@ -369,7 +369,7 @@ class DawidSkene(VoteModel):
         return start_from_moments(votes, self.n_partitions, method, rng, prior)
 
     def _classes_of(self, votes: Votes) -> np.ndarray:
-        return expect(votes, self._model).classes
+        return expect(votes, self._model)[0]
 
     def _warnings(self, votes: Votes, start: Start) -> Iterator[Warning]:
         k = votes.classes.size

@@ -26,15 +26,6 @@ from codiag.models.base import (
 from codiag.models.crowd._em import CrowdModel, Prior, Start, as_numbers, expect, log_joint, one_coin
 from codiag.models.crowd._votes import MOST_CELLS, Votes
 
-LEAST_ENTRY = 1e-6
-"""The least entry of a confusion matrix from moments, before columns are divided by their sums."""
-MOST_COMPARED = 2000
-"""Number of workers, those with most votes, by whom classes are matched between partitions; a bound on the cost."""
-MOST_CLASSES = 100
-"""Largest number of classes for which third moments are formed; a bound on memory."""
-GOLD_CREDIT = 1.5
-"""Number of known classes that the usual name of a class outweighs. To exchange two classes takes three known tasks: if
-labels are right for six tasks in seven, three contradictions are left to chance once in 200."""
 OTHERS = np.array([[1, 2], [0, 2], [0, 1]])
 """For each group of workers, the other two."""
 
@@ -60,7 +51,8 @@ def estimate_crowd(
     The votes of a group on a task are added up, which requires that most workers use labels in the same sense.
     """
     n_shared = int(np.sum(votes.votes_of_tasks >= 3))  # an upper bound for all partitions
-    if votes.workers.size < 3 or not 1 < votes.classes.size <= min(MOST_CLASSES, n_shared):
+    # a bound on memory
+    if votes.workers.size < 3 or not 1 < votes.classes.size <= min(100, n_shared):
         return None
     most = max(3, MOST_CELLS // (votes.workers.size * votes.classes.size**2))
     groups = [random_groups(votes, rng) for _ in range(min(n_partitions, most))]
@@ -73,7 +65,8 @@ def estimate_crowd(
 def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdModel:
     """Return the mean over partitions, weighted by the square of the strength of the weakest class, classes named."""
     k, sizes = votes.classes.size, votes.votes_of_workers
-    busiest = np.argsort(-sizes, kind="stable")[:MOST_COMPARED]
+    # a bound on the cost
+    busiest = np.argsort(-sizes, kind="stable")[:2000]
     roots = np.sqrt(sizes[busiest])[:, None, None]
     orders = common_order([(roots * confusions[busiest]).reshape(-1, k) for confusions, _ in estimates])
     total = sum(strength**2 for _, strength in estimates)
@@ -87,7 +80,9 @@ def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdM
         known, same = votes.known_class >= 0, np.eye(k)
         probabilities = softmax(log_joint(votes, CrowdModel(mean, shares))[known], axis=1)
         scores = same[votes.known_class[known]].T @ probabilities  # known tasks of each class, by class of the model
-        names = linear_sum_assignment(-GOLD_CREDIT * same[names] - scores)[1]
+        # To exchange two classes takes three known tasks: if labels are right for six tasks in seven, three
+        # contradictions are left to chance once in 200.
+        names = linear_sum_assignment(-1.5 * same[names] - scores)[1]
     return CrowdModel(mean[..., names], shares[names])
 
 
@@ -140,7 +135,7 @@ def _worker_confusions(
     stacked = np.stack(means)[OTHERS].transpose(0, 2, 1, 3).reshape(3, k, 2 * k)  # group, true, views of the others
     inverses = np.linalg.pinv(shares[:, None] * stacked)
     confusions = outside @ inverses[groups] / np.maximum(votes.votes_of_workers, 1)[:, None, None]
-    confusions = np.maximum(confusions, LEAST_ENTRY)
+    confusions = np.maximum(confusions, 1e-6)
     return confusions / confusions.sum(axis=1, keepdims=True)
 
 

@@ -25,15 +25,10 @@ from codiag.models.crowd import (
     not_converged,
     one_coin,
 )
-from codiag.models.jury._cluster_model import ClusterRun, run_clusters
+from codiag.models.jury._cluster_model import JuryRun, run_clusters
 from codiag.models.jury._clusters import MAX_ITER, as_clusters, cluster_shares, find_clusters, sample_tasks
 from codiag.models.jury._dependence import Dependence, find_copies, measure_dependence, residual_correlations
-from codiag.models.jury._ordered import OrderedRun, run_ordered
-
-FEWEST_VIEWS = 3
-"""Different voices, which are clusters and judges alone, or effective votes, below which nothing shows who is right."""
-HALVES = 8
-"""Random halves of the items, to which the model is fitted again for standard errors."""
+from codiag.models.jury._ordered import run_ordered
 
 
 class Jury(VoteModel):
@@ -203,7 +198,7 @@ class Jury(VoteModel):
             return as_clusters(self.clusters, votes.workers)
         return find_clusters(votes, copies, rng)
 
-    def _run(self, votes: Votes, cluster: np.ndarray, rng: np.random.Generator) -> ClusterRun | OrderedRun:
+    def _run(self, votes: Votes, cluster: np.ndarray, rng: np.random.Generator) -> JuryRun:
         if not self.ordered:
             start = cluster_shares(votes, cluster)
             return run_clusters(votes, cluster, start, self.max_iter, self.tol, coin=self.one_coin)
@@ -212,9 +207,7 @@ class Jury(VoteModel):
             model = run_ordered(sample, cluster, self.max_iter, self.tol).model
         return run_ordered(votes, cluster, self.max_iter, self.tol, model)
 
-    def _dependence(
-        self, votes: Votes, run: ClusterRun | OrderedRun, cluster: np.ndarray, rng: np.random.Generator
-    ) -> Dependence:
+    def _dependence(self, votes: Votes, run: JuryRun, cluster: np.ndarray, rng: np.random.Generator) -> Dependence:
         pairs = residual_correlations(votes, run.model.by_state(), run.states, rng)
         return measure_dependence(votes, pairs, cluster)
 
@@ -224,7 +217,7 @@ class Jury(VoteModel):
         return votes.with_known(self._model.classes(self._model.states(votes)))
 
     def _errors(
-        self, votes: Votes, run: ClusterRun | OrderedRun, cluster: np.ndarray, rng: np.random.Generator
+        self, votes: Votes, run: JuryRun, cluster: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, float]:
         """Return standard errors of the accuracies of judges and of effective votes, by refitting to halves of items.
 
@@ -233,11 +226,11 @@ class Jury(VoteModel):
         """
         classes, halves = self._classes_of(votes), []
         center = np.append(_mean_right(votes, classes), self.n_effective_annotators_)
-        for _ in range(HALVES):
+        for _ in range(8):
             chosen = rng.permutation(votes.tasks.size) < (votes.tasks.size + 1) // 2
             some = votes.of_tasks(chosen)
-            if isinstance(run, OrderedRun):
-                again: ClusterRun | OrderedRun = run_ordered(some, cluster, MAX_ITER, self.tol, run.model)
+            if self.ordered:
+                again = run_ordered(some, cluster, MAX_ITER, self.tol, run.model)
             else:
                 again = run_clusters(some, cluster, classes[chosen], MAX_ITER, self.tol, coin=self.one_coin)
             found = classes
@@ -274,7 +267,8 @@ def _reason(votes: Votes, cluster: np.ndarray, dependence: Dependence) -> str | 
     """Return why labels must be those of the majority: of two views of an item either may be right."""
     n_clusters = int(cluster.max(initial=-1)) + 1
     n_views = n_clusters + int(np.sum(cluster < 0))
-    if n_clusters == 0 or max(n_views, dependence.votes) >= FEWEST_VIEWS or votes.known_class is not None:
+    # fewer voices do not show who is right
+    if n_clusters == 0 or max(n_views, dependence.votes) >= 3 or votes.known_class is not None:
         return None
     views = f"form {n_views} clusters" if n_views > 1 else "think as one"
     return (

@@ -35,9 +35,6 @@ from codiag.models.mixtures._gaussian_moments import (
 )
 from codiag.result import Factorization
 
-N_BIC_STEPS = 10
-"""Least number of EM steps after which numbers of Gaussians are compared by BIC; chosen by experience."""
-
 MomentsOf = Callable[..., LocatedMoments]
 """From a number of Gaussians, and whether to free moments of one variance per feature, to moments."""
 
@@ -185,7 +182,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
 
     def _number_of_least_bic(self, moments_of: MomentsOf, most: int, samples: Samples) -> int:
         """Return the number of Gaussians, from 1 to `most`, with the least BIC after steps of EM."""
-        trial = clone(self).set_params(max_iter=max(self.max_iter, N_BIC_STEPS))
+        trial = clone(self).set_params(max_iter=max(self.max_iter, 10))
         criteria = []
         for k in range(1, most + 1):
             components = trial._best_start(moments_of, k)[0]

@@ -13,9 +13,6 @@ from codiag._checks import as_generator, as_number
 from codiag.models.base import Model, RowSums, sum_over_rows
 from codiag.models.mixtures._gaussian_moments import Location
 
-ROWS = 2048
-"""Number of samples of a block in expectation maximization; its arrays fit into the cache of a processor."""
-
 
 def log_densities(samples: np.ndarray, means: np.ndarray, variances: np.ndarray) -> np.ndarray:
     """Return the log-density (n, k) of each Gaussian at each sample; variances (k,), or (k, d) by feature."""
@@ -42,7 +39,8 @@ class EMSums(RowSums):
 
 def em_sums(samples: np.ndarray, location: Location, *model: np.ndarray) -> EMSums:
     """Return the sums of an EM step over samples, in the unit of a location; `model` are means, variances, weights."""
-    return sum_over_rows(_em_sums, location.inside(np.asarray(samples, dtype=np.float64)), *model, n_rows=ROWS)
+    # blocks whose arrays fit into the cache of a processor
+    return sum_over_rows(_em_sums, location.inside(np.asarray(samples, dtype=np.float64)), *model, n_rows=2048)
 
 
 def _em_sums(rows: np.ndarray, means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> EMSums:

@@ -15,15 +15,8 @@ from codiag.models.base import Model, optional, positive_integer
 from codiag.models.sources._likelihood import score_step
 from codiag.models.sources._recordings import Recordings, as_recordings, as_sources
 
-UNRESOLVED = 0.3
-"""Standard error of the share of one source in another above which the two are reported in `unresolved_`, as in
-`codiag.Diagonalization.unresolved`."""
-N_REFITS = 5
-"""Number of likelihood steps in which scores are fitted again; they are fixed afterwards, so that steps converge."""
 TOLERANCE = 1e-11
 """Largest entry of a likelihood step at which the iteration ends."""
-ROUNDING = 1e-13
-"""Standard deviation of a channel, relative to the largest, up to which it is rounding noise."""
 
 
 class Errors(NamedTuple):
@@ -55,7 +48,7 @@ class Whitening(NamedTuple):
         if not np.all(np.isfinite(covariance)):
             raise ValueError("X must contain numbers whose squares are finite; some are too large. Divide it")
         sizes = np.sqrt(np.maximum(np.diag(covariance).real, 0))
-        varying = sizes > np.maximum(ROUNDING * np.max(sizes), 64 * np.finfo(float).eps * np.abs(mean))
+        varying = sizes > np.maximum(1e-13 * np.max(sizes), 64 * np.finfo(float).eps * np.abs(mean))
         if not np.any(varying):
             raise RankDeficientError(
                 "X must contain samples that differ, by more than rounding does; they are all the same"
@@ -89,7 +82,12 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     takes_complex: ClassVar[bool] = False
 
     def __init__(
-        self, n_components: int | None, *, max_iter: int, diagonalizer: Diagonalizer | None, random_state: Any
+        self,
+        n_components: int | None = None,
+        *,
+        max_iter: int = 100,
+        diagonalizer: Diagonalizer | None = None,
+        random_state: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.max_iter = max_iter
@@ -167,7 +165,8 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         scores = np.empty(0)
         for step in range(self.max_iter):
             unmixing, sources = self._of_sources(statistics, unmixing)
-            scores = self._scores(sources) if step < N_REFITS else scores
+            # scores are fixed afterwards, so that steps converge
+            scores = self._scores(sources) if step < 5 else scores
             shares = score_step(*self._correlated(sources, scores))
             unmixing = np.linalg.solve(np.eye(shares.shape[0]) + shares, unmixing)
             if np.max(np.abs(shares)) < TOLERANCE:
@@ -279,5 +278,6 @@ def _unresolved(variances: np.ndarray, resolved: np.ndarray) -> list[tuple[int, 
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         errors = np.sqrt(variances / resolved)
-    uncertain = ~(errors < UNRESOLVED)
+    # as in `codiag.Diagonalization.unresolved`
+    uncertain = ~(errors < 0.3)
     return [(int(i), int(j)) for i, j in np.argwhere(np.triu(uncertain | uncertain.T, 1))]

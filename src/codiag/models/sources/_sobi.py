@@ -31,8 +31,6 @@ from codiag.models.sources._recordings import Recordings
 SPECTRAL_FLOOR = 0.1
 """White noise added to the spectrum of a source before it is inverted, relative to its variance. In simulations,
 autoregressive sources lose nothing, and lines in the spectrum, such as sinusoids, do not dominate the filter."""
-MIN_TRANSFORM = 1024
-"""Least length of transforms; shorter ones spend more time on the overlap of windows than they save."""
 
 
 def lagged_covariances(recordings: Sequence[np.ndarray], max_lag: int) -> np.ndarray:
@@ -56,7 +54,8 @@ def _lagged_products(samples: np.ndarray, max_lag: int) -> np.ndarray:
     The samples of a window are multiplied with the earlier ones of its first part; these parts follow each other.
     """
     n, d = samples.shape
-    length = fft.next_fast_len(min(max(MIN_TRANSFORM, 4 * max_lag), n + max_lag), real=True)
+    # shorter ones spend more time on the overlap of windows than they save
+    length = fft.next_fast_len(min(max(1024, 4 * max_lag), n + max_lag), real=True)
     step = length - max_lag
     forth, back = (fft.fft, fft.ifft) if np.iscomplexobj(samples) else (fft.rfft, fft.irfft)
     starts, padded = np.arange(0, n, step), np.concatenate([samples, np.zeros((length, d))])

@@ -31,10 +31,6 @@ from codiag.models.topics._steps import WORD_PRIOR, Start, refined, single_topic
 from codiag.models.topics._word_moments import INPUT, as_counts, range_of_pairs
 from codiag.result import Factorization
 
-ALPHA_0 = 1.0
-"""Sum of the Dirichlet parameters that moments assume if `alpha_0` is None; steps after them estimate it."""
-N_TRIED = 10
-"""Number of topics for which the second moment is decomposed first if `n_components` is None; doubled while needed."""
 CLEAR = 4
 """Ratio of the weakest of k eigenvalues to sampling noise from which on `partial_fit` fixes a basis. The sine of the
 angle between the basis and the true range is at most 1 / CLEAR."""
@@ -64,7 +60,7 @@ class TopicModel(TopicScores, PartialFit, MomentModel[TopicMoments, Topics]):
         return lambda k: replace(self._of_documents(source, k, bool(self.max_iter)), documents=documents)
 
     def _document_sums(self, documents: Any) -> DocumentSums:
-        first = N_TRIED if self.n_components is None else 0
+        first = 10 if self.n_components is None else 0
         return DocumentSums(documents, self._assumed_alpha_0(), as_seed(self.random_state), first)
 
     def _of_documents(self, source: DocumentSums, k: int, has_steps: bool = False) -> TopicMoments:
@@ -118,7 +114,7 @@ class TopicModel(TopicScores, PartialFit, MomentModel[TopicMoments, Topics]):
 
     def _assumed_alpha_0(self) -> float:
         """Return the sum of the Dirichlet parameters that moments assume."""
-        return ALPHA_0 if self.alpha_0 is None else float(self.alpha_0)
+        return 1.0 if self.alpha_0 is None else float(self.alpha_0)
 
 
 class LatentDirichlet(TopicModel):

@@ -36,8 +36,6 @@ from codiag.tensors import CrossMomentTensor, DenseTensor, symmetrize
 
 N_EXTRA = 2
 """Number of columns of a basis beyond the number of topics, to report the gap behind the last topic."""
-MIN_PRIOR_SUM = 1e-2
-"""Least sum of the Dirichlet parameters of mixtures, so that every topic has positive probability in a document."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +182,8 @@ class TopicMoments(Moments):
         columns, clipped = on_simplex(self.mean[:, None] if fit.rank == 1 else raw)  # one topic is the mean
         diagnostics = core_diagnostics(fit, self.values, self.noise, clipped)
         weights = mixture_weights(columns, self.mean)
-        prior = np.maximum(self.alpha_0 * weights, MIN_PRIOR_SUM / weights.size)
+        # every topic has positive probability in a document
+        prior = np.maximum(self.alpha_0 * weights, 1e-2 / weights.size)
         return Topics(weights=weights, components=columns.T, doc_topic_prior=prior, diagnostics=diagnostics)
 
 
