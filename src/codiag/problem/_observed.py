@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj, is_dask_array, is_numpy_array
+from array_api_compat import device, is_array_api_obj, is_dask_array, is_numpy_array
 
-from codiag._arrays import Array, to_host
+from codiag._arrays import Array, array_namespace, to_host
 from codiag.problem._symmetry import Symmetry, groups_of, n_independent_entries
 from codiag.tensors import AbsentTensor, DaskTensor, Tensor, as_tensor, is_large, of_stored, sketch_width
 from codiag.tensors.entries import DenseEntries, ObservedEntries
