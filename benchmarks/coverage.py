@@ -125,7 +125,9 @@ def of_noise(
     factors = [rng.standard_normal((size, rank)) for size in shape]
     if signs != "free":
         factors = [rng.random((size, rank)) for size in shape]
-        factors = [np.where(factor < 0.5, 0, factor) if signs == "half zeros" else factor for factor in factors]
+        zeros = [(factor < 0.5) & (factor.max(axis=0) >= 0.5) for factor in factors]
+        if signs == "half zeros":
+            factors = [np.where(is_zero, 0, factor) for is_zero, factor in zip(zeros, factors, strict=True)]
     for mode, cosine in enumerate(cosines):
         if cosine == 1:  # the first two components share it
             factors[mode][:, 1] = factors[mode][:, 0]
@@ -168,13 +170,14 @@ def symmetric(rng: np.random.Generator, modes: tuple[int, ...], *, is_noise_symm
 
 
 def blocks(rng: np.random.Generator, kind: str) -> Draw:
-    """Return a draw of which a block, or the largest entries, are missing."""
+    """Return a draw of which a block, or where the components are largest, entries are missing."""
     draw = of_noise(rng)
     tensor = draw.tensor.copy()
     if kind == "block":
         tensor[:4, :5, :6] = np.nan
     else:
-        tensor[np.abs(tensor) > np.quantile(np.abs(tensor), 0.9)] = np.nan
+        clean = np.einsum("ir,jr,kr,r->ijk", *draw.factors, draw.weights)
+        tensor[np.abs(clean) > np.quantile(np.abs(clean), 0.9)] = np.nan
     return draw._replace(tensor=tensor)
 
 
@@ -216,8 +219,8 @@ KINDS: Mapping[str, Kind] = {
     "t 2.5": partial(of_noise, noise=partial(long_tailed, kind="t 2.5")),
     "exponential": partial(of_noise, noise=partial(long_tailed, kind="exponential")),
     "1 % outliers of 10 sd": partial(of_noise, noise=partial(long_tailed, kind="outliers")),
-    "Poisson 20 by least squares": partial(of_noise, noise=poisson, mean=20.0, signs="positive"),
-    "Poisson 1 by least squares": partial(of_noise, noise=poisson, mean=1.0, signs="positive"),
+    "Poisson 20 by least squares": partial(of_noise, noise=poisson, mean=20.0, signs="half zeros"),
+    "Poisson 1 by least squares": partial(of_noise, noise=poisson, mean=1.0, signs="half zeros"),
     "a component of 5 % left out": partial(of_noise, others=(0.05,)),
     "ten of 2 % left out": partial(of_noise, others=(0.02,) * 10),
     "40 % missing": partial(of_noise, missing=0.4),

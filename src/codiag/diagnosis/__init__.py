@@ -20,8 +20,9 @@ Examples
 
 from codiag._checks import public_names
 from codiag.diagnosis._advice import advice_on_optimum
-from codiag.diagnosis._assessment import FAIR, NOT, UNKNOWN, Assessment, Facts, assess, deviance_without, listed
+from codiag.diagnosis._assessment import Assessment, assess
 from codiag.diagnosis._data import Entry, lone_entries
+from codiag.diagnosis._facts import FAIR, Facts, deviance_without
 from codiag.diagnosis._halves import Halves
 from codiag.diagnosis._identifiability import (
     as_columns,

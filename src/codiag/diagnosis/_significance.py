@@ -23,7 +23,7 @@ import scipy
 
 from codiag._arrays import adjoint, conjugate, to_double, to_host
 from codiag.inference import along, lags_of, shared_gain, weights_of
-from codiag.least_squares import strongest_terms
+from codiag.least_squares import NEGLIGIBLE, strongest_terms
 from codiag.problem import Problem
 from codiag.tensors import DenseTensor
 
@@ -97,7 +97,7 @@ class SignFlips:
         size = float(np.linalg.norm(residual))
         if not size > 0:
             return None
-        n_seen = residual.size if weights is None else np.count_nonzero(weights)
+        n_seen = np.count_nonzero(np.abs(residual) > NEGLIGIBLE * size)  # where all components are zero, so is noise
         residual, noise_model = residual * (fit._noise * math.sqrt(n_seen) / size), fit._noise_model
         scales = [np.ones(d) for d in fit.shape]
         if noise_model is not None:

@@ -12,8 +12,9 @@ import numpy as np
 from codiag._arrays import Array, TensorLike
 from codiag._checks import RNGLike, as_generator, as_number, explains_keywords
 from codiag._progress import progress_if, tell
+from codiag._text import listed
 from codiag.constraints import ConstraintsLike
-from codiag.diagnosis import FAIR, listed
+from codiag.diagnosis import FAIR
 from codiag.labels import LabelsLike
 from codiag.losses import Loss
 from codiag.methods import DEFAULT, Init, Method, as_method
@@ -287,5 +288,5 @@ def _possible_ranks(problem: Problem, ranks: Sequence[int] | None) -> list[int]:
             if ranks is None and allowed:
                 break
     if not allowed:
-        raise errors[0]
+        raise ValueError(f"ranks must contain one that can be fitted: {errors[0]}")
     return allowed
