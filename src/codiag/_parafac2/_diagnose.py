@@ -10,8 +10,8 @@ from scipy.special import chdtrc
 
 from codiag._checks import as_generator
 from codiag._parafac2._slices import Slices
-from codiag._text import Table, counted
-from codiag.diagnosis import FAIR, NOT, UNKNOWN, Assessment, listed
+from codiag._text import Table, counted, listed
+from codiag.diagnosis import FAIR, NOT, UNKNOWN, Assessment
 from codiag.methods import NLS
 from codiag.problem import Problem
 from codiag.result import solve
