@@ -174,13 +174,13 @@ def report() -> str:
         rows.append((name, reads, f"{grown[0]:.0f}", f"{fit.relative_error:.4f}", fit.converged))
         print(*rows[-1], flush=True)
     return (
-        f"## Reads\nPasses over the data in one fit, as the logger `codiag.reads` tells them; {SIZE}^3 "
+        f"## Passes over the data\nPasses over the data in one fit, as the logger `codiag.reads` tells them; {SIZE}^3 "
         f"({8e-6 * SIZE**3:.0f} MB) unless the row says otherwise, rank {RANK}, noise 0.01 of the norm, dask in chunks "
         f"of {CHUNK}^3 on threads. Memory: the most that the process has grown by during the fit. 'in memory': the "
         "entries that were observed are copied once, and worked on from there.\n\n"
-        + table(("data", "reads", "MB beyond the data", "relative error", "converged"), rows)
+        + table(("data", "passes", "MB beyond the data", "relative error", "converged"), rows)
         + "\n\nModels that sum over the rows of a dask array:\n\n"
-        + table(("model", "reads", "with max_iter=0"), of_models())
+        + table(("model", "passes", "with max_iter=0"), of_models())
     )
 
 

@@ -4,6 +4,8 @@ A block that is marked ``<!-- not run: why -->`` is only compiled. A comment beh
 number or a literal, as in ``fit.relative_error  # 0.0098: ...``, is the value of the expression, and ``# (20, 3)`` may
 also be its shape. A block of plain text that follows a block of code is what it prints. Numbers agree where they differ
 by one unit of the last digit that is given; whole numbers of one or two digits, which count things, must be equal.
+
+``python docs/snippets.py docs/guide/rank.md`` runs pages and writes what their blocks print now below them.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import ast
 import contextlib
 import io
 import re
+import sys
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -68,6 +71,19 @@ def run(page: Path) -> list[str]:
     return faults
 
 
+def write(page: Path) -> None:
+    """Run the code of a page, and replace the texts below its blocks that have changed by what these print."""
+    text, names = page.read_text(), {"__name__": page.stem}
+    for snippet in snippets(text):
+        if snippet.runs:
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(snippet.code, str(page), "exec"), names)
+            printed = "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+            if snippet.printed and not alike(snippet.printed, printed):
+                text = text.replace(f"```text\n{snippet.printed}```", f"```text\n{printed}```")
+    page.write_text(text)
+
+
 def says(comment: str, value: Any) -> bool:
     """Return whether a comment that begins with a value has that of an expression; other comments are not judged."""
     told = _literal(comment)
@@ -118,3 +134,8 @@ def _close(told: str, value: float) -> bool:
     mantissa, _, exponent = told.replace(",", "").partition("e")
     digits = len(mantissa.partition(".")[2])
     return abs(float(told.replace(",", "")) - value) <= 1.01 * 10.0 ** (int(exponent or 0) - digits)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        write(Path(name))

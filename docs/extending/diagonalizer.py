@@ -54,17 +54,23 @@ from codiag.synthetic import matrix_stack, orthonormal_factor
 class PowerSteps(Diagonalizer):
     r"""Orthogonal joint diagonalization by steps ``U <- polar(sum_l M_l U diag(d_l) + shift U)``.
 
-    **Needs** symmetric matrices and orthonormal factors. **Costs** :math:`2 n d^3` operations and one singular value
-    decomposition a step; the number of steps is :math:`\log(\mathrm{tol}) / \log(r)` with r the rate below.
-    **Guarantees** that the energy on the diagonals does not fall from one step to the next, and linear convergence near
-    a solution, at the rate :math:`r = \max_{ij} 2 |d_i \cdot d_j| / (|d_i|^2 + |d_j|^2)`. **Fails** to be fast if two
-    components have nearly equal or nearly opposite diagonals in all matrices. It has one start, and may end at a local
-    maximum with large noise.
-
     Parameters
     ----------
     rank, tol, max_sweeps
         As in `Diagonalizer`; a sweep is one step.
+
+    Notes
+    -----
+    **Assumptions.** Symmetric matrices and orthonormal factors.
+
+    **Complexity.** :math:`2 n d^3` operations and one singular value decomposition a step; the number of steps is
+    :math:`\log(\mathrm{tol}) / \log(r)` with r the rate below.
+
+    **Guarantees.** The energy on the diagonals does not fall from one step to the next, and linear convergence near a
+    solution, at the rate :math:`r = \max_{ij} 2 |d_i \cdot d_j| / (|d_i|^2 + |d_j|^2)`.
+
+    **Limitations.** Fails to be fast if two components have nearly equal or nearly opposite diagonals in all matrices.
+    It has one start, and may end at a local maximum with large noise.
 
     References
     ----------

@@ -54,16 +54,22 @@ ROUNDING = 1e-14
 class Deflation(Method):
     r"""Components one by one: the best single component of what those before it have left.
 
-    *Needs* orthogonal factors, or a second moment in the problem that makes them so, and a rank of at most the smallest
-    mode. *Costs* one fit of rank one for every component, each a few passes over the tensor. *Guarantees* exact
-    components of orthogonal tensors without noise. *Fails* on factors that are not orthogonal, without a sign of it:
-    the best single component then is a mixture of several. Under noise, every component inherits the errors of those
-    before it.
-
     Parameters
     ----------
     rank_one : Method
         What finds a single component.
+
+    Notes
+    -----
+    **Assumptions.** Orthogonal factors, or a second moment in the problem that makes them so, and a rank of at most the
+    smallest mode.
+
+    **Complexity.** One fit of rank one for every component, each a few passes over the tensor.
+
+    **Guarantees.** Exact components of orthogonal tensors without noise.
+
+    **Limitations.** Fails on factors that are not orthogonal, without a sign of it: the best single component then is a
+    mixture of several. Under noise, every component inherits the errors of those before it.
 
     Examples
     --------

@@ -68,14 +68,21 @@ class PoissonComponents(Components):
 class PoissonMixture(MomentModel):
     r"""A mixture of independent Poisson counts.
 
-    *Needs* at most as many components as counts, with linearly independent rates. *Costs* a few passes over the counts.
-    *Guarantees* errors that fall like :math:`1 / \sqrt n`, from every seed the same. *Fails* where counts vary more
-    than Poisson variables do: the surplus looks like components of its own.
-
     Parameters
     ----------
     n_components, method, max_iter, random_state
         As in `codiag.extending.MomentModel`.
+
+    Notes
+    -----
+    **Assumptions.** At most as many components as counts, with linearly independent rates.
+
+    **Complexity.** A few passes over the counts.
+
+    **Guarantees.** Errors that fall like :math:`1 / \sqrt n`, from every seed the same.
+
+    **Limitations.** Fails where counts vary more than Poisson variables do: the surplus looks like components of its
+    own.
 
     Examples
     --------

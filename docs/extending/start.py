@@ -58,16 +58,23 @@ from codiag.tensors import FactoredTensor, Tensor, as_tensor
 class CoarseToFine(Start):
     """Components of averages over neighbouring indices, interpolated to all indices.
 
-    *Needs* factors that are nearly linear over a block of neighbouring indices, in the modes that are averaged. *Costs*
-    one pass over the tensor and a fit of the shorter tensor by the default method. *Guarantees* nothing by itself: the
-    search continues from it. *Fails* if factors oscillate within a block; then the averages lose them. Yields nothing
-    if the observed entries are listed (``SparseTensor(..., absent="missing")``).
-
     Parameters
     ----------
     widths : int or sequence of int, one for each mode
         Number of neighbouring indices in a block; 1 for a mode that is not smooth. Blocks are made smaller if a mode
         would get fewer blocks than the problem has components.
+
+    Notes
+    -----
+    **Assumptions.** Factors that are nearly linear over a block of neighbouring indices, in the modes that are
+    averaged.
+
+    **Complexity.** One pass over the tensor and a fit of the shorter tensor by the default method.
+
+    **Guarantees.** Nothing by itself: the search continues from it.
+
+    **Limitations.** Fails if factors oscillate within a block; then the averages lose them. Yields nothing if the
+    observed entries are listed (``SparseTensor(..., absent="missing")``).
 
     Examples
     --------

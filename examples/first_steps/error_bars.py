@@ -2,10 +2,9 @@
 Error bars, and what they mean
 ==============================
 
-Every fit comes with standard errors of every entry of every factor. They are computed from the data alone, from the
-noise that is left over and from the curvature of the problem. What do they promise? If the same thing were measured
-a hundred times, the interval of 1.96 standard errors to either side should contain the truth about 95 times. This can
-be checked.
+Every fit has standard errors of every entry of every factor. They are computed from the data alone, from the residual
+and from the curvature of the problem. If the same measurement were repeated a hundred times, the interval of 1.96
+standard errors to either side should contain the truth about 95 times. This can be checked.
 """
 
 # %%
@@ -46,11 +45,11 @@ print(f"intervals that contain the truth: {inside.mean():.1%} of {inside.size}")
 # %%
 # On the left one of the hundred measurements, with its bands; the true curves are dashed. In the middle the interval of
 # one entry, the blue curve at time 0.5, in every measurement, sorted: the few that miss the truth are red. On the right
-# how many of the hundred intervals contain the truth, for every entry of both curves: they scatter around the promised
-# 95, as chance has it: the gray band is where 95 of 100 such counts should be.
+# how many of the hundred intervals contain the truth, for every entry of both curves: they vary around 95, and the gray
+# band is where 95 of 100 such counts should be.
 #
-# The bars are about what is random. They know nothing of a wrong number of components, or of data that follow no such
-# law at all: for that there is ``fit.diagnose()``.
+# Standard errors describe random errors. They do not describe a wrong number of components, or data that do not follow
+# the model: for that there is ``fit.diagnose()``.
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10.5, 3.9), layout="constrained", width_ratios=(1.3, 1, 1))
 for component, color in enumerate(COLORS[:2]):

@@ -2,8 +2,8 @@
 Missing data
 ============
 
-Instruments saturate, patients skip a visit, sensors drop out. Entries that are NaN, or masked, are missing: they are
-never read, and never filled in before the fit. Here nine of ten entries are lost, and the tenth is enough.
+Instruments saturate, patients skip a visit, sensors drop out. Entries that are NaN, or masked, are missing: the fit is
+that of the others. Here nine of ten entries are lost, and the tenth is enough.
 """
 
 # %%
@@ -51,7 +51,7 @@ for share in shares:
 
 # %%
 # One frame as it was recorded, with everything that was lost in gray; the same frame restored; and as it really was.
-# Below, errors of the factors against what is missing: measured, and as the fit predicts them by itself.
+# Below, errors of the factors against what is missing: measured, and by the standard errors of the fit.
 
 figure = plt.figure(figsize=(9, 5.6), layout="constrained")
 top, bottom = figure.subfigures(2, 1, height_ratios=(1.15, 1))

@@ -1,9 +1,10 @@
 """
-When it fails, and how to tell
-==============================
+When it fails: degenerate components
+====================================
 
-Some tensors have no best approximation of a given rank: two components grow without end and cancel each other, and
-their sum creeps closer and closer to the data. No algorithm can find what does not exist. What it can do is say so.
+Some tensors have no best approximation of a given rank: two components grow without bound and compensate each other
+(they are degenerate), and their sum comes closer and closer to the data. No algorithm can find what does not exist, but
+it can say so.
 """
 
 # %%
@@ -45,18 +46,17 @@ for count in counts:
     losses.append(fit.relative_error)
 
 # %%
-# The way out is to forbid cancelling: by a small penalty on the size of factors, or by factors that are orthogonal in
-# one mode. Either makes a problem that has a solution; it is for you to say which of them makes sense.
+# The remedy is a problem that has a solution: a small penalty on the size of factors, or factors that are orthogonal in
+# one mode. Which of them makes sense depends on the data.
 
 ways = {"penalty": Ridge(0.01), "orthogonal first mode": ["orthogonal", None, None]}
 for name, constraints in ways.items():
-    sound = codiag.factorize(tensor, 3, constraints=constraints, rng=0)
-    print(f"{name:22s}weights {sound.weights.round(2)}, relative error {sound.relative_error:.3f}")
+    bounded = codiag.factorize(tensor, 3, constraints=constraints, rng=0)
+    print(f"{name:22s}weights {bounded.weights.round(2)}, relative error {bounded.relative_error:.3f}")
 
 # %%
-# Left, the largest weight against the number of sweeps: it never settles, while the error (dashed) hardly changes any
-# more. Right, the cosines between the components of the failed fit, all modes multiplied: the pair that cancels shows
-# as -1. The diagnosis says both in words.
+# Left, the largest weight against the number of sweeps: it does not converge, while the error (dashed) hardly changes.
+# Right, the congruence of the components of the failed fit: near -1 for the degenerate pair. The diagnosis names it.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained", width_ratios=(1.35, 1))
 left.loglog(counts, sizes, "o-", color="C1", label="largest weight")

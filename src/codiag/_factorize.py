@@ -41,29 +41,27 @@ def factorize(
     Parameters
     ----------
     tensor : array, Tensor or Problem
-        Of order three or more: an array of NumPy, torch, CuPy, JAX or dask, a zarr or h5py array (read in chunks), an
-        xarray.DataArray, a masked array, a COO tensor, a data frame with a column for each mode and the values in the
-        last, or any `codiag.tensors.Tensor`. NaN and masked entries are missing; infinities are an error. In a data
-        frame, combinations that are not listed are missing; `codiag.io.labelled_tensor` can make them zero. A
-        `codiag.Problem` states the arguments below itself, but for `init`, `method`, `rng` and `progress`.
+        Of order three or more. Arrays of NumPy, torch, CuPy, JAX and dask, zarr and h5py arrays (read in chunks),
+        xarray.DataArray, masked arrays, COO tensors, data frames with a column for each mode and the values in the
+        last, and any `codiag.tensors.Tensor`. NaN and masked entries are missing. Infinities are an error. Combinations
+        that a data frame does not list are missing; `codiag.io.labelled_tensor` can make them zero. A `codiag.Problem`
+        states the arguments below itself, except `init`, `method`, `rng` and `progress`.
     rank : int or "auto"
-        Number of components; "auto" is what `codiag.choose_rank` chooses, and an error if it finds none.
-        ``fit.rank_choice`` has the evidence.
+        Number of components. "auto" takes the choice of `codiag.choose_rank`, and is an error if it finds none.
     loss : Loss or str, optional
         The noise distribution: "poisson" or "negative_binomial" for counts, "bernoulli" for binary data, "huber" for
         data with outliers, or an object of `codiag.losses`. By default "gaussian", least squares.
-        ``Gaussian(covariance="modes")`` also estimates the noise variance along each mode.
     constraints : Constraint, str, sequence with one for each mode, or dict from modes, optional
         What is known about the factors: "nonnegative", "orthogonal", or objects of `codiag.constraints`; None for a
-        free mode. A single constraint applies to every mode; a dict has numbers or names of modes. If modes share a
-        factor, constraining one constrains all.
+        free mode. A single constraint applies to every mode. The keys of a dict are numbers or names of modes. If modes
+        share a factor, a constraint on one holds for all.
     mask : array of bool in the shape of the tensor, optional
-        True where an entry counts. The others are missing, as NaN and masked entries are.
+        True where an entry counts. The others are missing.
     weights : array in the shape of the tensor, optional
         Non-negative weights of the entries, proportional to 1 / variance.
     symmetric : bool or tuple of int
         Whether all modes share one factor, or which of them do: (0, 1) for a stack of covariance matrices along mode
-        2. Symmetry is never detected. An array that is not symmetric is averaged over permutations of these modes.
+        2. Symmetry is never detected. The tensor is averaged over permutations of these modes.
     init : fit, (weights, factors) or factors, optional
         The first start, such as an earlier fit. If its minimum leaves more than noise, the usual starts follow.
     method : Method or str, optional
@@ -79,9 +77,15 @@ def factorize(
     Returns
     -------
     Factorization
-        Unpacks as ``weights, factors = fit``: weights in descending order, and for each mode an array of unit columns,
-        one per component. Its methods compute standard errors (``standard_errors``), confidence intervals
-        (``conf_int``), a diagnosis (``diagnose``), plots (``plot``) and coefficients of new samples (``transform``).
+        It unpacks as ``weights, factors = fit``, and has
+
+        - ``weights``, largest first, and ``factors``, an array of unit columns for each mode;
+        - ``relative_error``, ``explained_variance`` of each component, ``converged``, ``history``;
+        - ``standard_errors``, ``conf_int()`` and ``bootstrap()``, with ``noise_model``, the noise they are valid for;
+        - ``diagnose()``: which components the data determine, and what to try; ``describe()``: a methods section;
+        - ``transform(new)``: coefficients of new samples; ``predict(indices)`` and ``to_tensor()``: fitted entries;
+        - ``to_table()``, ``to_xarray()``, ``plot()``, ``save(path)``;
+        - ``problem``, which was asked, and ``rank_choice``, how "auto" was chosen.
 
     See Also
     --------
@@ -153,4 +157,7 @@ def with_settings(fit: Factorization, method: Method, rng: Any) -> Factorization
     from codiag import __version__
 
     seed = int(rng) if isinstance(rng, int | np.integer) else None
-    return replace(fit, _settings={"version": __version__, "method": repr(method), "rng": seed})
+    options = ", ".join(f"{name}={value!r}" for name, value in vars(method).items() if value is not None)
+    return replace(
+        fit, _settings={"version": __version__, "method": f"{type(method).__name__}({options})", "rng": seed}
+    )

@@ -11,7 +11,7 @@ import pytest
 
 import codiag
 from codiag import models
-from codiag._checks import OPTIONS, explains_keywords
+from codiag._checks import ATTRIBUTES, OPTIONS, explains_keywords
 
 ESTIMATORS = [getattr(models, name) for name in models.__all__ if hasattr(getattr(models, name), "fit")]
 FUNCTIONS = [codiag.factorize, codiag.factorize_each, codiag.choose_rank, codiag.joint_diagonalize]
@@ -70,6 +70,66 @@ def test_signatures_stay_what_they_are():
         assert not any(one.kind is one.VAR_KEYWORD for one in inspect.signature(function).parameters.values())
     for model in ESTIMATORS:
         assert set(inspect.signature(model).parameters) == set(model().get_params(deep=False))
+
+
+def test_the_same_arguments_come_in_the_same_order():
+    expected = list(inspect.signature(codiag.factorize).parameters)[2:]
+    assert expected == "loss constraints mask weights symmetric init method labels rng progress".split()  # noqa: SIM905
+    for function in (codiag.choose_rank, codiag.factorize_each):
+        names = list(inspect.signature(function).parameters)
+        assert [name for name in names[2:] if name != "n_jobs"] == expected
+    of_fit = {"mask", "weights", "symmetric", "labels", "progress"}  # of the data, or of a call, not of an estimator
+    names = list(inspect.signature(models.CP).parameters)
+    assert names[1:-1] == [name for name in expected if name not in of_fit | {"rng"}]
+    assert names[-1] == "random_state"
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    {
+        "parafac": "codiag.factorize",
+        "factorise": "codiag.factorize",
+        "CP": "codiag.models.CP",
+        "load": "codiag.Factorization.load",
+        "DawidSkene": "codiag.models.DawidSkene",
+        "SparseTensor": "codiag.tensors.SparseTensor",
+        "core_consistency": "codiag.metrics.core_consistency",
+        "to_tensorly": "codiag.io",
+    }.items(),
+)
+def test_what_codiag_does_not_have_is_found_elsewhere(name, place):
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'; see {re.escape(place)}"):
+        getattr(codiag, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    {
+        "components": "fit.factors",
+        "A": "fit.factors",
+        "loadings": "fit.factors",
+        "lambdas": "fit.weights",
+        "reconstruct": "fit.to_tensor()",
+        "score": "fit.relative_error",
+        "bse": "fit.standard_errors",
+        "loss": "fit.problem",
+        "n_iter": "fit.history",
+        "summary": "fit.diagnose()",
+    }.items(),
+)
+def test_what_a_fit_does_not_have_is_found_elsewhere(name, place):
+    fit = codiag.factorize(CUBE, 1, rng=0)
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'; see {re.escape(place)}"):
+        getattr(fit, name)
+
+
+def test_every_place_that_is_named_exists():
+    fit = codiag.factorize(CUBE, 1, rng=0)
+    for place in ATTRIBUTES.values():
+        for owner, path in re.findall(r"\b(codiag|fit)\.([\w.]+\w)", place):
+            found = {"codiag": codiag, "fit": fit}[owner]
+            for name in path.split("."):
+                found = getattr(found, name)
 
 
 def test_all_models_answer():

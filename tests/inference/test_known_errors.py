@@ -114,8 +114,8 @@ def test_relative_error_is_over_what_was_observed():
     weights /= np.mean(weights[weights > 0])
     assert fit._norm == pytest.approx(np.sqrt(np.sum(weights * entries**2)))
     assert fit.relative_error == pytest.approx(np.sqrt(np.sum(weights * gaps**2)) / fit._norm)
-    n_spare = np.count_nonzero(weights) - 3 * (6 + 7 + 8 - 2)
-    assert fit.noise_model.standard_deviation == pytest.approx(fit.relative_error * fit._norm / n_spare**0.5)
+    degrees_of_freedom = np.count_nonzero(weights) - 3 * (6 + 7 + 8 - 2)
+    assert fit.noise_model.standard_deviation == pytest.approx(fit.relative_error * fit._norm / degrees_of_freedom**0.5)
 
 
 def hardly_observed():

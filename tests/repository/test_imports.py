@@ -37,6 +37,7 @@ ENTRIES = {"_factorize", "_factorize_each"}
 ROOT = {"__init__", "__main__", *ENTRIES}
 LAZY = {  # imported inside functions, because the result of a fit offers what is built above it
     ("_factorize", "selection"),
+    ("_parafac2", "plotting"),
     ("result", "plotting"),
     ("result", "selection"),
     ("result", "diagnosis"),
@@ -70,7 +71,7 @@ MODULES = {module_of(path): path for path in SOURCE.rglob("*.py")}
 PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"}
 
 
-def room_of(module):
+def package_of(module):
     """Return the package, at the first level, that a module belongs to."""
     return module.partition(".")[0]
 
@@ -161,33 +162,33 @@ def test_packages_list_what_is_public_alone():
 
 
 @pytest.mark.skipif(not GUIDE.exists(), reason="the guide for contributors is not part of this distribution")
-class TestRooms:
+class TestPackages:
     """What CONTRIBUTING.md says of packages."""
 
-    def test_the_list_names_every_room(self):
-        assert {room_of(module) for module in MODULES} - {"", "__main__"} == set(packages())
+    def test_the_list_names_every_package(self):
+        assert {package_of(module) for module in MODULES} - {"", "__main__"} == set(packages())
 
-    def test_imports_point_to_rooms_before(self):
-        rank = {room: place for place, room in enumerate(packages())} | {
+    def test_imports_point_to_packages_before(self):
+        rank = {package: place for place, package in enumerate(packages())} | {
             "": len(packages()),
             "__main__": len(packages()),
         }
         upward = [
             one
             for one in imports()
-            if room_of(one.target) != room_of(one.module)
-            and rank[room_of(one.target)] > rank[room_of(one.module)]
+            if package_of(one.target) != package_of(one.module)
+            and rank[package_of(one.target)] > rank[package_of(one.module)]
             and one.target  # codiag itself may be imported by whoever needs what users see
         ]
         assert [one for one in upward if not one.lazy] == []
-        assert {(room_of(one.module), room_of(one.target)) for one in upward} == LAZY
+        assert {(package_of(one.module), package_of(one.target)) for one in upward} == LAZY
 
 
-def test_private_modules_are_imported_in_their_room_only():
+def test_private_modules_are_imported_in_their_package_only():
     crossing = {
         (one.module, one.target)
         for one in imports()
-        if room_of(one.module) != room_of(one.target)
+        if package_of(one.module) != package_of(one.target)
         and one.target not in PACKAGES
         and one.target.rpartition(".")[2][0] == "_"
     }
@@ -214,14 +215,14 @@ def test_the_root_holds_entries_only():
     assert {path.stem for path in SOURCE.glob("*.py")} == ROOT
 
 
-def test_rooms_are_small():
+def test_packages_are_small():
     counts = {folder: len(list(folder.glob("*.py"))) for folder in {path.parent for path in MODULES.values()}}
     assert max(counts.values()) <= MOST_FILES
 
 
 def test_engine_modules_are_private():
     plain = {name for name in MODULES if name not in PACKAGES and name.rpartition(".")[2][0] != "_"}
-    assert {room_of(name) for name in plain} <= PROGRAMS
+    assert {package_of(name) for name in plain} <= PROGRAMS
 
 
 def test_no_function_is_hidden_by_a_module_of_its_package():
@@ -260,7 +261,7 @@ def named(words):
     return {
         name
         for name, path in MODULES.items()
-        if room_of(name) != "cli"
+        if package_of(name) != "cli"
         for node in ast.walk(ast.parse(path.read_text()))
         if (isinstance(node, ast.Attribute) and node.attr in words) or (isinstance(node, ast.Name) and node.id in words)
     }

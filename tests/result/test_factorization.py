@@ -30,6 +30,17 @@ def test_it_unpacks(fit):
     assert_allclose(np.einsum("r,ar,br,cr->abc", weights, *factors), fit.to_tensor(), atol=1e-12)
 
 
+def test_entries_are_predicted_without_the_tensor(fit):
+    indices = np.random.default_rng(0).integers(0, 6, (20, 3))
+    assert_allclose(fit.predict(indices), fit.to_tensor()[tuple(indices.T)], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("indices", [[0, 1, 2], [[0, 1]], [[0.0, 1.0, 2.0]], [[0, 0, 6]], [[0, -1, 0]]])
+def test_entries_that_do_not_exist_are_not_predicted(fit, indices):
+    with pytest.raises(ValueError, match="^indices must"):
+        fit.predict(indices)
+
+
 def test_it_says_what_it_is(fit):
     kind = "symmetric tensor" if fit._symmetric else "tensor"
     assert repr(fit).startswith(f"Factorization(3 components of a {kind} 6 x 6 x 6, relative_error=0.0")

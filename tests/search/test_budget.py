@@ -201,7 +201,7 @@ def test_one_component_of_a_small_tensor_is_the_best_one(seed):
 @pytest.fixture
 def terminal(monkeypatch):
     """A standard error that is a terminal."""
-    monkeypatch.setattr("codiag._progress._bar.is_watched", lambda: True)
+    monkeypatch.setattr("codiag._progress._bar.is_interactive", lambda: True)
 
 
 def test_a_bar_is_shown_where_it_is_wanted(terminal, capsys):

@@ -13,7 +13,7 @@ from codiag._arrays import to_host
 from codiag.least_squares import LeastSquares, Limits, minimize
 from codiag.reduction import reduce_listed
 from codiag.tensors import DaskTensor, FactoredTensor, SparseTensor
-from codiag.tensors.entries import ChunkedEntries, DenseEntries, Entries, ListedEntries
+from codiag.tensors.entries import ChunkedEntries, DenseEntries, ListedEntries, ObservedEntries
 from tensor_cases import LIBRARIES
 
 SHAPES = [(4, 5, 3), (3, 2, 4, 3)]
@@ -71,7 +71,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 
 @pytest.fixture(params=["dense", "listed", "listed in parts", "chunked"])
-def entries(request: pytest.FixtureRequest, case: Case, monkeypatch: pytest.MonkeyPatch) -> Entries:
+def entries(request: pytest.FixtureRequest, case: Case, monkeypatch: pytest.MonkeyPatch) -> ObservedEntries:
     if request.param == "dense":
         return DenseEntries(case.tensor, case.weights)
     if request.param == "chunked":
@@ -81,30 +81,30 @@ def entries(request: pytest.FixtureRequest, case: Case, monkeypatch: pytest.Monk
     return case.listed()
 
 
-def test_the_distance_is_the_weighted_sum_of_squares(entries: Entries, case: Case) -> None:
+def test_the_distance_is_the_weighted_sum_of_squares(entries: ObservedEntries, case: Case) -> None:
     assert_allclose(entries.distance(case.components), np.sum(case.weights * case.gap**2))
     assert_allclose(entries.squared_norm(), np.sum(case.weights * case.tensor**2))
     scaled = FactoredTensor(np.array([2.0, -3.0]), case.factors, symmetric=False)
     assert_allclose(entries.distance(scaled), np.sum(case.weights * (scaled.to_dense() - case.tensor) ** 2))
 
 
-def test_slopes_are_the_derivative_of_half_the_distance(entries: Entries, case: Case) -> None:
+def test_slopes_are_the_derivative_of_half_the_distance(entries: ObservedEntries, case: Case) -> None:
     distance, slopes = entries.distance_and_slopes(case.factors)
     assert_allclose(distance, np.sum(case.weights * case.gap**2))
     expected = case.jacobian.T @ (case.weights * case.gap).ravel()
     assert_allclose(case.stacked(slopes), expected, atol=1e-12)
 
 
-def test_the_gauss_newton_matrix_is_that_of_the_derivatives(entries: Entries, case: Case) -> None:
+def test_the_gauss_newton_matrix_is_that_of_the_derivatives(entries: ObservedEntries, case: Case) -> None:
     assert_allclose(entries.gauss_newton_matrix(case.factors), case.matrix, atol=1e-12)
 
 
-def test_curved_is_the_matrix_times_moves(entries: Entries, case: Case) -> None:
+def test_curved_is_the_matrix_times_moves(entries: ObservedEntries, case: Case) -> None:
     curved = entries.gauss_newton_product(case.factors, case.moves)
     assert_allclose(case.stacked(curved), case.matrix @ case.stacked(case.moves), atol=1e-12)
 
 
-def test_row_grams_and_products_are_the_equations_of_one_mode(entries: Entries, case: Case) -> None:
+def test_row_grams_and_products_are_the_equations_of_one_mode(entries: ObservedEntries, case: Case) -> None:
     ends = np.cumsum([0, *(size * RANK for size in case.shape)])
     for mode, size in enumerate(case.shape):
         own = slice(ends[mode], ends[mode + 1])
@@ -114,13 +114,13 @@ def test_row_grams_and_products_are_the_equations_of_one_mode(entries: Entries, 
         assert_allclose(entries.row_products(case.factors, mode), products.reshape(size, RANK), atol=1e-12)
 
 
-def test_counts_are_entries_of_each_slice(entries: Entries, case: Case) -> None:
+def test_counts_are_entries_of_each_slice(entries: ObservedEntries, case: Case) -> None:
     for mode, count in enumerate(entries.counts()):
         others = tuple(other for other in range(len(case.shape)) if other != mode)
         assert_array_equal(count, np.sum(case.weights > 0, axis=others))
 
 
-def test_different_entries_are_those_in_order(entries: Entries, case: Case) -> None:
+def test_different_entries_are_those_in_order(entries: ObservedEntries, case: Case) -> None:
     index = np.stack(np.nonzero(case.weights))
     for groups in ([(0, 1), (2,)], [(0, 2), (1,)], [(0,), (1,), (2,)]):
         expected = np.all([np.all(np.diff(index[list(group)], axis=0) >= 0, axis=0) for group in groups], axis=0)

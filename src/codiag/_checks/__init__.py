@@ -19,4 +19,4 @@ from codiag._checks._arguments import (
     check_square,
     not_finite,
 )
-from codiag._checks._names import OPTIONS, attribute_hint, explains_keywords, public_names
+from codiag._checks._names import ATTRIBUTES, OPTIONS, attribute_hint, explains_keywords, public_names

@@ -32,10 +32,10 @@ def progress_if(wanted: bool | None, message: str) -> Iterator[None]:
     global _shown
     if wanted is not None and not isinstance(wanted, bool):
         raise TypeError(f"progress must be True, False or None; got {wanted!r}")
-    if wanted is False or _shown is not None or sys.stderr is None or not (wanted or is_watched()):
+    if wanted is False or _shown is not None or sys.stderr is None or not (wanted or is_interactive()):
         yield
         return
-    _shown = shown = _Bar(message, 0.0 if wanted else SECONDS) if is_watched() else _Lines(message)
+    _shown = shown = _Bar(message, 0.0 if wanted else SECONDS) if is_interactive() else _Lines(message)
     try:
         yield
     finally:
@@ -43,7 +43,7 @@ def progress_if(wanted: bool | None, message: str) -> Iterator[None]:
         shown.close()
 
 
-def is_watched() -> bool:
+def is_interactive() -> bool:
     """Return whether the standard error is a terminal, or this is the kernel of a notebook."""
     return "ipykernel" in sys.modules or sys.stderr.isatty()
 

@@ -182,10 +182,10 @@ def write_table(path: Path, columns: Mapping[str, Any]) -> None:
     lists = [column.tolist() if hasattr(column, "tolist") else column for column in columns.values()]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", lineterminator="\n")
-        writer.writerow(map(_inert, columns))
-        writer.writerows(map(_inert, row) for row in zip(*lists, strict=True))
+        writer.writerow(map(_escape_formula, columns))
+        writer.writerows(map(_escape_formula, row) for row in zip(*lists, strict=True))
 
 
-def _inert(cell: Any) -> Any:
+def _escape_formula(cell: Any) -> Any:
     is_formula = isinstance(cell, str) and cell.startswith(tuple("=+-@\t\r\n")) and not NUMBER.fullmatch(cell)
     return f"'{cell}" if is_formula else cell

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from codiag._arrays import is_complex, to_double, to_host
+from codiag._text import listed
 from codiag.diagnosis._data import LOUD, empty_rows
+from codiag.diagnosis._facts import NOT, Facts
 from codiag.diagnosis._halves import Halves
 from codiag.least_squares import DEGENERATE_RATIO, NORMAL_QUANTILE, TINY, strongest_terms
 from codiag.result import whole_norm
-
-if TYPE_CHECKING:
-    from codiag.diagnosis._assessment import Facts
 
 MOST_SENTENCES = 3
 """Sentences of advice, at most."""
@@ -41,13 +39,11 @@ def advice_on(facts: Facts) -> tuple[list[str], int | None]:
     if len(sentences) < MOST_SENTENCES:
         sentence, rank = _on_rank(facts)
         sentences += [sentence] if sentence else []
-    return [*sentences, *_on_optimum(facts)][:MOST_SENTENCES], rank
+    return [*sentences, *advice_on_optimum(facts)][:MOST_SENTENCES], rank
 
 
 def _on_data(facts: Facts) -> Iterator[str]:
     """Yield sentences on entries and samples."""
-    from codiag.diagnosis._assessment import listed
-
     fit, entries = facts.fit, facts.entries
     if len(entries) == 1:
         entry = entries[0]
@@ -125,19 +121,17 @@ def _on_model(facts: Facts) -> Iterator[str]:
         yield "The variance of these counts grows with their mean: loss='poisson' may be better."
     elif _has_heavy_tails(facts):
         yield "A few entries have much of the squared residual: loss='huber' limits their influence."
-    goodness = fit._goodness
-    if goodness is not None and not goodness.has_right_variance:
-        said = f"The dispersion is {goodness.dispersion:.2g}, the variance relative to that of {fit.problem.loss!r}; "
+    deviance = fit._deviance
+    if deviance is not None and not deviance.has_right_variance:
+        said = f"The dispersion is {deviance.dispersion:.2g}, the variance relative to that of {fit.problem.loss!r}; "
         said += "standard errors allow for that."
-        if goodness.dispersion > 1 and fit.problem.loss is not None and fit.problem.loss.scales_with_mean:
+        if deviance.dispersion > 1 and fit.problem.loss is not None and fit.problem.loss.scales_with_mean:
             said += " If it grows faster than the mean, loss=NegativeBinomial() gives more accurate factors."
         yield said
 
 
 def _on_rank(facts: Facts) -> tuple[str, int | None]:
     """Return a sentence on the number of components, and the rank that it advises, if there is one."""
-    from codiag.diagnosis._assessment import listed
-
     fit = facts.fit
     lone = {entry.component for entry in facts.entries}
     surplus = [r for r in np.flatnonzero(facts.significances <= 1).tolist() if r not in lone]
@@ -151,7 +145,7 @@ def _on_rank(facts: Facts) -> tuple[str, int | None]:
         if rank < 1:
             return f"{which} not significant: the tensor may have no component.", None
         return f"{which} not significant: try rank {rank}.", rank
-    are_determined = not facts.degenerate and facts.shift is None and not facts.entries
+    are_determined = NOT not in facts.verdicts[0] and facts.shift is None and not facts.entries
     if are_determined and facts.residual_ratio > 1 and _residual_replicates(facts):
         return (
             f"The residual has a further component, {facts.residual_ratio:.3g} times as large as noise may be and "
@@ -161,7 +155,7 @@ def _on_rank(facts: Facts) -> tuple[str, int | None]:
     return "", None
 
 
-def _on_optimum(facts: Facts) -> Iterator[str]:
+def advice_on_optimum(facts: Facts) -> Iterator[str]:
     """Yield sentences on whether the fit is the best one."""
     fit = facts.fit
     if facts.p_missed >= LEAST_CHANCE:
@@ -180,7 +174,7 @@ def _n_dispensable(facts: Facts, surplus: list[int]) -> int:
     of two that share what was one component, one stays. Under a loss, only one leaves.
     """
     fit = facts.fit
-    if len(surplus) < 2 or fit._goodness is not None or facts.flips is None:
+    if len(surplus) < 2 or fit._deviance is not None or facts.flips is None:
         return min(len(surplus), 1)
     components, limit = list(range(fit.rank)), facts.flips.bound**2
     contributions = facts.contributions
@@ -231,7 +225,7 @@ def _share_below_zero(facts: Facts) -> float:
     rules = fit.problem.constraints or (None,)
     if (
         facts.residual is None
-        or fit._goodness is not None
+        or fit._deviance is not None
         or not all(rule is not None and rule.is_cone for rule in rules)
     ):
         return 0.0
@@ -245,7 +239,7 @@ def _share_below_zero(facts: Facts) -> float:
 def _looks_like_counts(facts: Facts) -> bool:
     """Return whether entries fitted by least squares are counts, with variances that grow with the fit."""
     fit, model = facts.fit, facts.fit._noise_model
-    if fit._goodness is not None or fit._data is None or model is None or model.deviations is None:
+    if fit._deviance is not None or fit._data is None or model is None or model.deviations is None:
         return False
     entries = to_double(to_host(fit._data.tensor.to_dense()))
     are_counts = bool(np.all((entries >= 0) & (entries == np.rint(entries)) & (entries < 2**53)))
@@ -254,7 +248,7 @@ def _looks_like_counts(facts: Facts) -> bool:
 
 def _has_heavy_tails(facts: Facts) -> bool:
     """Return whether entries far out of line, which are none of those that are named, have much of the residual."""
-    if facts.residual is None or facts.fit._goodness is not None or facts.entries or is_complex(facts.residual):
+    if facts.residual is None or facts.fit._deviance is not None or facts.entries or is_complex(facts.residual):
         return False
     sizes = np.abs(facts.residual[facts.seen])
     far = sizes > HEAVY_SIZE / 0.6745 * float(np.median(sizes))

@@ -139,12 +139,6 @@ class Jacobi(Diagonalizer):
     an eigenvector of a real 3 x 3 matrix. The optima of disjoint pairs do not depend on each other, so
     that a whole round of them is applied at once.
 
-    **Needs** matrices that are symmetric or Hermitian, and orthonormal factors. **Costs** :math:`O(n d^3)` operations a
-    sweep, in passes over memory rather than matrix products; fewer than ten sweeps with small noise. **Guarantees**
-    that no rotation increases the off-diagonal energy, and quadratic convergence without noise. **Fails** to be fast:
-    `OrthogonalNewton` finds the same factors in a fraction of the time. It has one start, and may end at a local
-    minimum with large noise.
-
     Parameters
     ----------
     rank : int, optional
@@ -162,6 +156,18 @@ class Jacobi(Diagonalizer):
     --------
     OrthogonalNewton : The same minimum in fewer steps, and the default.
     UWEDGE : For factors that are not orthogonal.
+
+    Notes
+    -----
+    **Assumptions.** Matrices that are symmetric or Hermitian, and orthonormal factors.
+
+    **Complexity.** :math:`O(n d^3)` operations a sweep, in passes over memory rather than matrix products; fewer than
+    ten sweeps with small noise.
+
+    **Guarantees.** No rotation increases the off-diagonal energy, and quadratic convergence without noise.
+
+    **Limitations.** Fails to be fast: `OrthogonalNewton` finds the same factors in a fraction of the time. It has one
+    start, and may end at a local minimum with large noise.
 
     References
     ----------

@@ -55,12 +55,6 @@ class OrthogonalNewton(NewtonLike):
     energy is replaced by a shorter one. If convergence is slow, Anderson acceleration speeds it up, and after 12 steps
     Newton's method with the whole second derivative, by conjugate gradients.
 
-    **Needs** symmetric matrices and orthonormal factors. **Costs** one eigendecomposition and, for each step, one
-    matrix product of :math:`2 n d^3` operations; a few steps with small noise. **Guarantees** that the off-diagonal
-    energy does not increase, and quadratic convergence without noise. **Fails** to be certain if the noise is so large
-    that theory does not guarantee a unique solution: other starts, and `Jacobi` up to size 30, are then tried, six in
-    all at most, until the lowest off-diagonal energy has been reached twice.
-
     Parameters
     ----------
     rank : int, optional
@@ -77,6 +71,19 @@ class OrthogonalNewton(NewtonLike):
     --------
     Jacobi : Rotations of pairs, the classical method.
     UWEDGE : For factors that are not orthogonal.
+
+    Notes
+    -----
+    **Assumptions.** Symmetric matrices and orthonormal factors.
+
+    **Complexity.** One eigendecomposition and, for each step, one matrix product of :math:`2 n d^3` operations; a few
+    steps with small noise.
+
+    **Guarantees.** The off-diagonal energy does not increase, and quadratic convergence without noise.
+
+    **Limitations.** Fails to be certain if the noise is so large that theory does not guarantee a unique solution:
+    other starts, and `Jacobi` up to size 30, are then tried, six in all at most, until the lowest off-diagonal energy
+    has been reached twice.
 
     References
     ----------

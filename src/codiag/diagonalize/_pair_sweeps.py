@@ -87,11 +87,6 @@ class QRJ1D(_ShearSweeps):
 
     of row i < j, which minimizes the off-diagonal energy.
 
-    **Needs** symmetric matrices. **Costs** :math:`O(n d^3)` operations a sweep in passes over memory; convergence is
-    linear, in tens to hundreds of sweeps. **Guarantees** the best bounded shear of each single pair; rows are scaled to
-    equal diagonal energy before every third sweep, since the off-diagonal energy depends on their scale. **Fails** to
-    be fast: `UWEDGE` finds the same factors to first order in the noise, tens to thousands of times faster.
-
     Parameters
     ----------
     rank : int, optional
@@ -106,6 +101,19 @@ class QRJ1D(_ShearSweeps):
     UWEDGE : The same factors, faster.
     LUJ1D : The variant without rotations.
     Jacobi : For orthogonal factors.
+
+    Notes
+    -----
+    **Assumptions.** Symmetric matrices.
+
+    **Complexity.** :math:`O(n d^3)` operations a sweep in passes over memory; convergence is linear, in tens to
+    hundreds of sweeps.
+
+    **Guarantees.** The best bounded shear of each single pair; rows are scaled to equal diagonal energy before every
+    third sweep, since the off-diagonal energy depends on their scale.
+
+    **Limitations.** Fails to be fast: `UWEDGE` finds the same factors to first order in the noise, tens to thousands of
+    times faster.
 
     References
     ----------
@@ -133,9 +141,6 @@ class LUJ1D(_ShearSweeps):
 
     The variant of `QRJ1D` without rotations, except in the first sweep, which gives the matrices a diagonal.
 
-    **Needs** symmetric matrices. **Costs**, **guarantees** and **fails** as `QRJ1D`. Unlike `QRJ1D`, it does
-    not separate components with opposite diagonals, which shears alone cannot.
-
     Parameters
     ----------
     rank : int, optional
@@ -149,6 +154,15 @@ class LUJ1D(_ShearSweeps):
     --------
     QRJ1D : The variant with rotations.
     UWEDGE : The same factors, faster.
+
+    Notes
+    -----
+    **Assumptions.** Symmetric matrices.
+
+    **Complexity.** That of `QRJ1D`.
+
+    **Limitations.** Those of `QRJ1D`. Besides, it does not separate components with opposite diagonals, which shears
+    alone cannot.
 
     References
     ----------
@@ -198,13 +212,6 @@ class JDi(Diagonalizer):
     :math:`\tau`. The optima of disjoint pairs do not depend on each other, so that a whole round is applied at once.
     Rows are scaled to equal diagonal energy before each sweep.
 
-    **Needs** matrices that are real symmetric or Hermitian; complex symmetric ones have no closed form. Of Hermitian
-    pairs, the real parts and the imaginary parts are transformed in turn. **Costs** :math:`O(n d^3)` operations a sweep
-    in passes over memory, and
-    :math:`d^2 / 2` eigenproblems of size 3 on the host: minutes for size 120 and more. **Guarantees** the optimum of
-    the 2 x 2 problem of every pair, in closed form. **Fails** only to be fast; `UWEDGE` falls back on it if its own
-    steps do not converge.
-
     Parameters
     ----------
     rank : int, optional
@@ -218,6 +225,18 @@ class JDi(Diagonalizer):
     --------
     UWEDGE : Faster, and the default.
     QRJ1D : The paper's method for factors that are not orthogonal.
+
+    Notes
+    -----
+    **Assumptions.** Matrices that are real symmetric or Hermitian; complex symmetric ones have no closed form. Of
+    Hermitian pairs, the real parts and the imaginary parts are transformed in turn.
+
+    **Complexity.** :math:`O(n d^3)` operations a sweep in passes over memory, and :math:`d^2 / 2` eigenproblems of size
+    3 on the host: minutes for size 120 and more.
+
+    **Guarantees.** The optimum of the 2 x 2 problem of every pair, in closed form.
+
+    **Limitations.** Fails only to be fast; `UWEDGE` falls back on it if its own steps do not converge.
 
     References
     ----------

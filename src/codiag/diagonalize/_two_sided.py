@@ -35,12 +35,6 @@ class TwoSided(NewtonLike):
 
     The two-sided forms of `OrthogonalNewton` and `UWEDGE`: the same start, and the same steps on both sides at once.
 
-    **Needs** components whose diagonals are not proportional (free factors) or neither equal nor opposite (orthonormal
-    ones). **Costs** one eigendecomposition and, for each step, two matrix products of :math:`2 n d^3` operations.
-    **Guarantees** the factors of both sides up to a common order and sign, and a unique fixed point if the noise is so
-    small that the steps contract. **Fails** to be certain with larger noise: up to eight other starts are then drawn,
-    until the lowest fixed point has been reached three times.
-
     Parameters
     ----------
     rank : int, optional
@@ -60,6 +54,19 @@ class TwoSided(NewtonLike):
     See Also
     --------
     UWEDGE : For symmetric matrices.
+
+    Notes
+    -----
+    **Assumptions.** Components whose diagonals are not proportional (free factors) or neither equal nor opposite
+    (orthonormal ones).
+
+    **Complexity.** One eigendecomposition and, for each step, two matrix products of :math:`2 n d^3` operations.
+
+    **Guarantees.** The factors of both sides up to a common order and sign, and a unique fixed point if the noise is so
+    small that the steps contract.
+
+    **Limitations.** Fails to be certain with larger noise: up to eight other starts are then drawn, until the lowest
+    fixed point has been reached three times.
 
     Examples
     --------

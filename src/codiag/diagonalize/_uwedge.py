@@ -49,15 +49,6 @@ class UWEDGE(NewtonLike):
 
     the solution of all 2 x 2 least-squares problems at once, with Anderson acceleration near a solution.
 
-    **Needs** symmetric matrices, and components whose diagonals are not proportional. **Costs** one eigendecomposition
-    and, for each step, one matrix product of :math:`2 n d^3` operations; a few steps with small noise.
-    **Guarantees** fixed points that depend neither on the scale of the rows nor on the coordinates of the matrices,
-    and a unique one if the noise is so small that the steps contract (see Notes). **Fails** to be certain with larger
-    noise, because several fixed points may exist: up to three more starts are then tried, until the lowest
-    :math:`\sum_{i \ne j} R_{ij} / \sqrt{R_{ii} R_{jj}}`, with :math:`R_{ij} = \sum_l (D_l)_{ij}^2`, has been reached
-    twice. If the steps converge from no start, sweeps of `JDi` follow up to size 20. Otherwise the best iterate is
-    returned with ``converged`` false.
-
     Parameters
     ----------
     rank : int, optional
@@ -82,6 +73,20 @@ class UWEDGE(NewtonLike):
 
     Notes
     -----
+    **Assumptions.** Symmetric matrices, and components whose diagonals are not proportional.
+
+    **Complexity.** One eigendecomposition and, for each step, one matrix product of :math:`2 n d^3` operations; a few
+    steps with small noise.
+
+    **Guarantees.** Fixed points that depend neither on the scale of the rows nor on the coordinates of the matrices,
+    and a unique one if the noise is so small that the steps contract (see Notes).
+
+    **Limitations.** Fails to be certain with larger noise, because several fixed points may exist: up to three more
+    starts are then tried, until the lowest :math:`\sum_{i \ne j} R_{ij} / \sqrt{R_{ii} R_{jj}}`, with :math:`R_{ij} =
+    \sum_l (D_l)_{ij}^2`, has been reached twice. If the steps converge from no start, at most 15 sweeps of `JDi`
+    precede them up to size 60, and as many as it needs replace them up to size 20. Otherwise the best iterate is
+    returned with ``converged`` false.
+
     The steps contract if :math:`(2 c\, r_{ij} + 2 (1 + c)^2 r_{ij}^2) / (1 - \rho_{ij}^2) < 1` for all pairs, with
     :math:`r_{ij}` the root of the off-diagonal energy of a pair and c the root of the ratio of the size to the number
     of matrices.

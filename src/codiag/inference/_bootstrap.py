@@ -82,7 +82,7 @@ class Bootstrap:
     factors: tuple[np.ndarray | None, ...]
 
     def _errors(self, refits: np.ndarray) -> np.ndarray:
-        """Return standard errors from the scatter of refits."""
+        """Return the standard deviations of the refits."""
         n_samples = self.fit.shape[self.mode]
         return np.asarray(np.std(refits, axis=0, ddof=1) * math.sqrt(n_samples / (n_samples - 1)))
 

@@ -79,7 +79,7 @@ def intervals(fit: Factorization, level: float) -> ConfidenceIntervals:
             free = free or _without_signs(fit)
             spread = np.where(factor == 0, free.entry_standard_errors[mode], errors)
             low, high = np.maximum(low, 0.0), np.where(factor == 0, times * spread, high)
-            if fit._goodness is not None and fit._data is not None:
+            if fit._deviance is not None and fit._data is not None:
                 width = _score_widths(fit, mode, times, spread)
                 high = np.where(factor == 0, width, np.maximum(high, factor + width))
             errors_of_weights = np.maximum(errors_of_weights, free.weight_standard_errors)

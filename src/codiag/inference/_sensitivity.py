@@ -96,7 +96,7 @@ def sensitivity_of(fit: Factorization) -> Sensitivity:
     if fit._restricted is not None:
         return restricted_sensitivity(fit._components, fit._restricted)
     is_plain = (
-        fit._goodness is None and fit.problem.constraints is None and fit.problem.n_observed == math.prod(fit.shape)
+        fit._deviance is None and fit.problem.constraints is None and fit.problem.n_observed == math.prod(fit.shape)
     )
     return sensitivity(fit._components) if is_plain else unknown_sensitivity(fit._components)
 
@@ -107,7 +107,7 @@ def noise_level(fit: Factorization) -> float:
     Of complex entries it is the root of the mean squared magnitude.
     """
     problem = fit._restricted
-    if fit._goodness is not None:
+    if fit._deviance is not None:
         weight = 1.0 if problem is None else problem.data.mean_weight
         return math.sqrt(fit.deviance.dispersion / weight)
     if problem is None:
@@ -269,7 +269,7 @@ def restricted_sensitivity(components: FactoredTensor, problem: Problem) -> Sens
     :math:`(J^\top O J + \Lambda)^{-1}` on the unknowns that constraints leave free. :math:`\Lambda` holds the strengths
     of ridges: the covariance is that of a posterior, which counts what ridges shrink, too. A move that changes
     factors but nothing observed makes their errors infinite. Size that goes from one mode of a component to another
-    does not change unit factors. With more than 3000 free unknowns, errors that may be finite are not computed: NaN.
+    does not change unit factors. With more than `MOST_UNKNOWNS` free unknowns, errors that may be finite are NaN here.
     """
     present = np.flatnonzero(to_host(components.weights))
     if present.size < components.rank:

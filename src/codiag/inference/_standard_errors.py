@@ -72,7 +72,7 @@ def noise_model_of(fit: Factorization) -> NoiseModel | None:
         return None
     if problem.numbers_per_entry > 1:
         return None  # complex noise is not examined: it is taken to be circular and white
-    is_known = fit._goodness is not None and fit._goodness.has_right_variance
+    is_known = fit._deviance is not None and fit._deviance.has_right_variance
     if is_known or fit._is_exact:
         return NoiseModel.white(fit.shape)
     residual, model, weights = residual_of(fit, problem)
@@ -131,9 +131,9 @@ def noise_in_words(fit: Factorization) -> str:
         return "that of the covariances that were given"
     labels = fit.problem.labels
     names = [f"mode {mode}" for mode in range(len(fit.shape))] if labels is None else labels.names
-    if fit._goodness is not None and fit._goodness.has_right_variance:
+    if fit._deviance is not None and fit._deviance.has_right_variance:
         return f"that of {fit.problem.loss!r}"
-    if fit._goodness is not None:
+    if fit._deviance is not None:
         found = fit._noise_model
         more = "" if found is None or found.is_white else f"; beyond that {found.in_words(names)}"
         return f"{fit.deviance.dispersion:.2g} times the variance of {fit.problem.loss!r}{more}"
@@ -149,7 +149,8 @@ def noise_errors(fit: Factorization) -> UnitErrors:
     they are. Components that the data does not separate have infinite errors (`undetermined_pairs`).
     """
     entries, weights = _whitened_errors(fit) or _sandwich_errors(fit)
-    entries, weights = [errors.copy() for errors in entries], weights.copy()
+    observed = [~np.isnan(to_host(factor)) for factor in fit.factors]
+    entries, weights = [np.where(*pair, np.nan) for pair in zip(observed, entries, strict=True)], weights.copy()
     factors = [np.nan_to_num(to_double(to_host(factor))) for factor in fit._components.factors]
     apart, sizes = separations(fit, factors), np.abs(to_double(to_host(fit.weights)))
     for pair, modes in undetermined_pairs(fit, factors, apart):

@@ -150,8 +150,8 @@ class GeneralizedObjective(Objective):
         if self.listed.weights is not None:
             known = to_host(self.listed.weights) > 0
             values, model = values[known], model[known]
-        n_spare = max(self.problem.n_observed - self.problem.n_parameters, 1)
-        return self.problem.with_loss(self.loss.fit_dispersion(values.ravel(), model.ravel(), n_spare))
+        degrees_of_freedom = max(self.problem.n_observed - self.problem.n_parameters, 1)
+        return self.problem.with_loss(self.loss.fit_dispersion(values.ravel(), model.ravel(), degrees_of_freedom))
 
     def linearized(self, components: FactoredTensor) -> Problem:
         r"""Return the weighted least squares that a step of Fisher scoring from components solves.

@@ -19,7 +19,7 @@ from codiag.least_squares._rank_one import N_TERMS, distinct_terms
 from codiag.least_squares._tolerances import PER_UNKNOWN, ROUNDING, TOLERANCE
 from codiag.problem import Problem
 from codiag.tensors import DenseTensor, FactoredTensor, Products, SquaredDistance, Tensor, is_large
-from codiag.tensors.entries import DenseEntries, Entries
+from codiag.tensors.entries import DenseEntries, ObservedEntries
 
 
 class LeastSquares(Objective):
@@ -37,9 +37,9 @@ class LeastSquares(Objective):
         What is to be solved.
     start : FactoredTensor, optional
         The start of the minimization: at even orders, components of a symmetric tensor keep its signs.
-    entries : Entries, optional
+    entries : ObservedEntries, optional
         Replaces the observed entries, such as by a part of them; by default those of the problem.
-    sample : Entries, optional
+    sample : ObservedEntries, optional
         Replaces them in the Gauss-Newton matrix alone.
 
     See Also
@@ -67,8 +67,8 @@ class LeastSquares(Objective):
         problem: Problem,
         start: FactoredTensor | None = None,
         *,
-        entries: Entries | None = None,
-        sample: Entries | None = None,
+        entries: ObservedEntries | None = None,
+        sample: ObservedEntries | None = None,
     ) -> None:
         super().__init__(problem, start)
         self.entries = problem.entries if entries is None else entries
@@ -155,7 +155,7 @@ class LeastSquares(Objective):
         return value + self._ridge(point), self.gradient_from(point, products)
 
     @cached_property
-    def _held(self) -> Entries | None:
+    def _held(self) -> ObservedEntries | None:
         """The entries if they are observed in part, or in the memory of the host in double precision."""
         if self.entries is not None or is_large(self.tensor.shape):
             return self.entries

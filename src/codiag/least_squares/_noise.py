@@ -149,7 +149,7 @@ def whitened_residual(residual: Tensor, fitted: FactoredTensor, mode: int) -> Te
 
 
 def independent_columns(size: int, order: int) -> float:
-    r"""Return how many columns of independent noise scatter as the unfolding R of symmetric noise does.
+    r"""Return how many columns of independent noise vary as the unfolding R of symmetric noise does.
 
     An entry of symmetric white noise has variance 1 / m if m entries equal it. So a product of entries of rows a and
     b, a column I with its repetitions, has variance :math:`(1 + n_a)(1 + n_b) / n^2` at order n, where :math:`n_a` and

@@ -40,7 +40,7 @@ from codiag._arrays import (
 from codiag.least_squares._parametrization import Parametrization
 from codiag.least_squares._tolerances import ROUNDING, TINY
 from codiag.tensors import Tensor
-from codiag.tensors.entries import Entries
+from codiag.tensors.entries import ObservedEntries
 
 
 class CurvatureOperator(Protocol):
@@ -286,7 +286,7 @@ class WeightedGaussNewtonOperator(_Unrestricted):
 
     visits_entries = True
 
-    def __init__(self, parametrization: Parametrization, point: Array, entries: Entries) -> None:
+    def __init__(self, parametrization: Parametrization, point: Array, entries: ObservedEntries) -> None:
         self.point, self.parametrization, self._entries = point, parametrization, entries
         self._factors = parametrization.expand(point)
         self._grams = [entries.row_grams(self._factors, mode) for mode in range(len(self._factors))]

@@ -134,13 +134,13 @@ class Parametrization:
         """Return the transpose of `expand`: what parts for every mode add up to for the unknowns."""
         if self.signs is not None:
             return sum(parts[1:], parts[0] * self.signs if signed else parts[0])
-        return self._folded(parts)
+        return self._summed_by_group(parts)
 
     def accumulate_rows(self, grams: Sequence[Array]) -> Array:
         """Return the diagonal blocks of the rows of all unknowns, (D, k, k)."""
-        return sum(grams[1:], grams[0]) if self.signs is not None else self._folded(grams)
+        return sum(grams[1:], grams[0]) if self.signs is not None else self._summed_by_group(grams)
 
-    def _folded(self, parts: Sequence[Array]) -> Array:
+    def _summed_by_group(self, parts: Sequence[Array]) -> Array:
         totals = [sum((parts[mode] for mode in group[1:]), parts[group[0]]) for group in self.groups]
         return array_namespace(parts[0]).concat(totals)
 

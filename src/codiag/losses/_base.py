@@ -267,15 +267,15 @@ class Loss(ABC):
         """
         return data
 
-    def fit_dispersion(self, data: np.ndarray, model: np.ndarray, n_spare: float) -> Loss:
+    def fit_dispersion(self, data: np.ndarray, model: np.ndarray, degrees_of_freedom: float) -> Loss:
         """Return the loss with numbers that were left open estimated from a fit: by default itself.
 
         Parameters
         ----------
         data, model : arrays of shape (n,)
             Observed entries, and the fit.
-        n_spare : float
-            Number of entries minus that of parameters.
+        degrees_of_freedom : float
+            Residual degrees of freedom: the number of entries minus that of parameters.
 
         Returns
         -------

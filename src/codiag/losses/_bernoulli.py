@@ -18,8 +18,8 @@ class Bernoulli(Loss):
     r"""Binary entries, 1 or 0, or shares between: :math:`\ell = -x \log p - (1 - x) \log(1 - p)`.
 
     With the logit link the sum of components is :math:`\log(p / (1 - p))`, of any sign. With odds it is
-    :math:`p / (1 - p)`, which is near p where yes is rare, and factors are not negative. *Needs* entries from 0 to 1.
-    *Fails* where components separate yes from no without error: the best logits are then infinite, as of every logistic
+    :math:`p / (1 - p)`, which is near p where ones are rare, and factors are non-negative. Entries must be from 0 to 1.
+    If components separate ones from zeros without error, the maximum-likelihood logits are infinite, as in logistic
     regression, and ``converged`` is False.
 
     Parameters

@@ -22,9 +22,9 @@ class Gaussian(Loss):
     With covariances :math:`C_m` of the modes, the tensor times :math:`C_m^{-1/2}` in every mode has white noise and
     components :math:`C_m^{-1/2} a`: it is fitted, and its factors are transformed back (maximum-likelihood PARAFAC).
     Variances that are estimated become weights of entries, :math:`1 / \sigma^2`. Standard errors are those of these
-    fits. *Needs* a complete tensor without constraints or shared factors. *Gains*, in errors of factors, two fifths in
-    simulations where noise is proportional to the signal or samples differ in noise, a sixth for counts, and nothing
-    where noise is white, or smooth along a mode.
+    fits. The tensor must be complete, without constraints or shared factors. In simulations, errors of factors fall by
+    two fifths if noise is proportional to the signal or samples differ in noise, by a sixth for counts, and not at all
+    if noise is white, or smooth along a mode.
 
     Parameters
     ----------

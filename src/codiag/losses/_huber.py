@@ -22,7 +22,7 @@ EFFICIENT, NORMAL_MEDIAN = 1.345, 0.6745
 class Huber(Loss):
     r"""Least squares for residuals up to a scale, least absolute deviations beyond it: :math:`c |r| - c^2 / 2`.
 
-    An outlier pulls no more than an entry at the scale. *Needs* nothing of the entries; factors are free. Standard
+    An outlier pulls no more than an entry at the scale. Factors are free. Standard
     errors are those of M-estimators: the variance of the clipped residual over the squared share of entries within the
     scale.
 
@@ -100,9 +100,9 @@ class Huber(Loss):
     def sample(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return model + self._scale / EFFICIENT * rng.standard_normal(model.shape)
 
-    def fit_dispersion(self, data: np.ndarray, model: np.ndarray, n_spare: float) -> Huber:
+    def fit_dispersion(self, data: np.ndarray, model: np.ndarray, degrees_of_freedom: float) -> Huber:
         if self.scale is not None:
             return self
         spread = float(np.median(np.abs(data - model))) / NORMAL_MEDIAN
-        deviation = spread * np.sqrt(data.size / max(n_spare, 1.0))
+        deviation = spread * np.sqrt(data.size / max(degrees_of_freedom, 1.0))
         return replace(self, scale=EFFICIENT * float(deviation)) if deviation > 0 else self

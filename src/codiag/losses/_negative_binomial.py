@@ -1,4 +1,4 @@
-"""Counts that scatter more than their mean."""
+"""Overdispersed counts."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ class NegativeBinomial(Loss):
     def sample(self, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.poisson(model * rng.gamma(1 / self._alpha, self._alpha, size=model.shape)).astype(np.float64)
 
-    def fit_dispersion(self, data: np.ndarray, model: np.ndarray, n_spare: float) -> NegativeBinomial:
+    def fit_dispersion(self, data: np.ndarray, model: np.ndarray, degrees_of_freedom: float) -> NegativeBinomial:
         if self.dispersion is not None:
             return self
         means = positive(model)
         squares = (data - model) ** 2 / means
 
         def excess(logarithm: float) -> float:
-            return float(np.sum(squares / (1 + np.exp(logarithm) * means)) - n_spare)
+            return float(np.sum(squares / (1 + np.exp(logarithm) * means)) - degrees_of_freedom)
 
         ends = np.log(LEAST), np.log(MOST)
         if excess(ends[0]) <= 0 or excess(ends[1]) >= 0:

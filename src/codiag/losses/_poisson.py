@@ -17,11 +17,10 @@ class Poisson(Loss):
     r"""Counts, whose variance is their mean: :math:`\ell = \mu - x + x \log(x / \mu)`, half the deviance.
 
     With the identity link, which the field calls Poisson tensor factorization or CP-APR, the mean is the sum of
-    components, :math:`\mu = \eta`, and factors are not negative. With the log link :math:`\mu = e^\eta`: components
-    multiply, and factors have any sign. *Needs* entries that are not negative; they need not be integers. *Costs*, with
-    the identity link, a pass over the entries that are listed of a sparse tensor: the mean of all others is summed by
-    column sums. *Fails* to give valid errors if counts scatter more than their mean, unless that is measured, which
-    `codiag.Factorization.standard_errors` do.
+    components, :math:`\mu = \eta`, and factors are non-negative. With the log link :math:`\mu = e^\eta`: components
+    multiply, and factors have any sign. Entries must be non-negative; they need not be integers. With the identity link
+    a step over a sparse tensor costs a pass over the entries that are listed. If counts are overdispersed,
+    `codiag.Factorization.standard_errors` are scaled by the dispersion.
 
     Parameters
     ----------

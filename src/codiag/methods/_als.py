@@ -27,11 +27,6 @@ class ALS(Method):
     With constraints, the factor of a mode is the best that satisfies its own; where entries were not observed, every
     row of a factor has its own equations.
 
-    *Needs* contractions of the tensor and nothing else. *Costs* :math:`2 N k \prod_m d_m` flops a sweep, N passes over
-    the tensor. *Guarantees* a stationary point, and the right one only from a start near it (local convergence, for
-    factors of incoherence below :math:`\mathrm{polylog}(d) / \sqrt d`). *Fails* by ending in local optima, or by slow
-    convergence ("swamps") if components are collinear.
-
     Parameters
     ----------
     init : {"random", "svd"}, method, fit, or (weights, factors)
@@ -54,6 +49,17 @@ class ALS(Method):
     NLS : Fewer and better steps for the same minimum.
     Auto : Starts by joint diagonalization instead.
     codiag.drop_in.parafac : The interface of TensorLy.
+
+    Notes
+    -----
+    **Assumptions.** Contractions of the tensor and nothing else.
+
+    **Complexity.** :math:`2 N k \prod_m d_m` flops a sweep, N passes over the tensor.
+
+    **Guarantees.** A stationary point, and the right one only from a start near it (local convergence, for factors of
+    incoherence below :math:`\mathrm{polylog}(d) / \sqrt d`).
+
+    **Limitations.** Fails by ending in local optima, or by slow convergence ("swamps") if components are collinear.
 
     Examples
     --------

@@ -47,15 +47,6 @@ class Auto(Method):
     without them and from components that are added one at a time; if all modes are orthogonal, from a
     diagonalization by rotations.
 
-    *Needs* contractions of the tensor; works on all of it if it has at most two million entries. *Costs* three passes
-    over a large tensor to look at it and to compress it, :math:`O(k^4)` flops a sweep of the diagonalization and a step
-    of least squares on the core, and one pass to polish, or a few if noise is strong or ranks are large. *Guarantees*,
-    without noise, exact components if the rank is at most the second largest mode, or there are equations enough: 30
-    components of 20 x 20 x 20, 40 of 20 x 20 x 20 x 20, 150 if that is symmetric, 30 of 8 x 8 x 8 x 8 x 8; with noise,
-    a minimum of least squares if ``converged`` says so, with the standard errors of first-order theory. *Fails* to find
-    the best of several minima if noise hides many components, or the rank is near the largest at which components are
-    unique: `codiag.Factorization.diagnose` says if starts disagreed.
-
     Parameters
     ----------
     init : fit, (weights, factors) or factors, optional
@@ -84,6 +75,22 @@ class Auto(Method):
     NLS : Least squares from random starts.
     NOJD : Joint diagonalization alone.
     codiag.choose_rank : How many components to ask for.
+
+    Notes
+    -----
+    **Assumptions.** Contractions of the tensor; works on all of it if it has at most two million entries.
+
+    **Complexity.** Three passes over a large tensor to look at it and to compress it, :math:`O(k^4)` flops a sweep of
+    the diagonalization and a step of least squares on the core, and one pass to polish, or a few if noise is strong or
+    ranks are large.
+
+    **Guarantees.** Without noise, exact components if the rank is at most the second largest mode, or there are
+    equations enough: 30 components of 20 x 20 x 20, 40 of 20 x 20 x 20 x 20, 150 if that is symmetric, 30 of 8 x 8 x 8
+    x 8 x 8; with noise, a minimum of least squares if ``converged`` says so, with the standard errors of first-order
+    theory.
+
+    **Limitations.** Fails to find the best of several minima if noise hides many components, or the rank is near the
+    largest at which components are unique: `codiag.Factorization.diagnose` says if starts disagreed.
 
     Examples
     --------

@@ -187,12 +187,6 @@ class OJD(JointMethod):
     ``codiag.Problem(tensor, rank, second_moment=...)``. Without one, a contraction of the tensor is used if it is
     definite; otherwise an error is raised.
 
-    *Needs* orthogonal factors, or a symmetric tensor and a second moment; a rank of at most the second largest mode.
-    *Costs* :math:`O(L \prod_m d_m)` flops for L projections, and :math:`O(L k^3)` a sweep of the diagonalization.
-    *Guarantees* exact components without noise, from every start; with noise of operator norm :math:`\epsilon` errors
-    of order :math:`\epsilon`, by the theorems of the paper. *Fails* if the factors are not orthogonal:
-    with an error if it detects them, silently with ``whiten=False``.
-
     Parameters
     ----------
     plug_in : {True, False, "inverse"}
@@ -214,6 +208,20 @@ class OJD(JointMethod):
     --------
     NOJD : For factors that are not orthogonal.
     TPM : The power method for the same tensors.
+
+    Notes
+    -----
+    **Assumptions.** Orthogonal factors, or a symmetric tensor and a second moment; a rank of at most the second largest
+    mode.
+
+    **Complexity.** :math:`O(L \prod_m d_m)` flops for L projections, and :math:`O(L k^3)` a sweep of the
+    diagonalization.
+
+    **Guarantees.** Exact components without noise, from every start; with noise of operator norm :math:`\epsilon`
+    errors of order :math:`\epsilon`, by the theorems of the paper.
+
+    **Limitations.** Fails if the factors are not orthogonal: with an error if it detects them, silently with
+    ``whiten=False``.
 
     Examples
     --------
@@ -265,14 +273,6 @@ class OJD(JointMethod):
 class NOJD(JointMethod):
     r"""Non-orthogonal joint diagonalization: NOJD0 (``plug_in=False``) and NOJD1 of the paper, for free factors.
 
-    *Needs* a rank of at most the second largest mode, and factors with linearly independent columns in two modes. For
-    larger ranks of tensors of order five and more, several modes are merged for the rows and for the columns of the
-    matrices: 8 x 8 x 8 x 8 x 8 has up to 64 components, or 36 if symmetric.
-    *Costs* :math:`O(L \prod_m d_m)` flops for L projections, 2 d by default, and :math:`O(L k^3)` for each sweep of the
-    diagonalization. *Guarantees* exact components without noise; with noise errors of first order, which grow with the
-    condition numbers of the factors. *Fails*, with larger errors than least squares, if columns are nearly collinear or
-    the noise is large.
-
     Parameters
     ----------
     plug_in : {True, False, "inverse"}
@@ -293,6 +293,20 @@ class NOJD(JointMethod):
     OJD : For orthogonal factors.
     Auto : The default method, which refines the factors by least squares.
     codiag.diagonalize.UWEDGE : The default diagonalizer.
+
+    Notes
+    -----
+    **Assumptions.** A rank of at most the second largest mode, and factors with linearly independent columns in two
+    modes. For larger ranks of tensors of order five and more, several modes are merged for the rows and for the columns
+    of the matrices: 8 x 8 x 8 x 8 x 8 has up to 64 components, or 36 if symmetric.
+
+    **Complexity.** :math:`O(L \prod_m d_m)` flops for L projections, 2 d by default, and :math:`O(L k^3)` for each
+    sweep of the diagonalization.
+
+    **Guarantees.** Exact components without noise; with noise errors of first order, which grow with the condition
+    numbers of the factors.
+
+    **Limitations.** Fails with larger errors than least squares, if columns are nearly collinear or the noise is large.
 
     Examples
     --------

@@ -24,12 +24,6 @@ class NLS(Method):
     shows a component that was missed, it replaces one that the others make superfluous. With constraints or missing
     entries, projected Gauss-Newton steps run on the whole tensor. The search is that of `Auto`, with other starts.
 
-    *Needs* contractions of the tensor; works on all of it if it has at most two million entries. *Costs* two to
-    three products with the tensor, :math:`O(k \prod_m d_m)` flops, a step on the whole tensor, and
-    :math:`O(k^2 \sum_m d_m)` a product with the Gauss-Newton matrix. *Guarantees* a minimum if ``converged`` is
-    true; first-order standard errors are valid there. *Fails* by ending in a local minimum, which a single random
-    start does on hard tensors, or if the fit is degenerate; ``converged`` is then false.
-
     Parameters
     ----------
     init : "random", method, fit, or (weights, factors)
@@ -50,6 +44,18 @@ class NLS(Method):
     --------
     Auto : Least squares that start from joint diagonalization.
     ALS : One factor at a time.
+
+    Notes
+    -----
+    **Assumptions.** Contractions of the tensor; works on all of it if it has at most two million entries.
+
+    **Complexity.** Two to three products with the tensor, :math:`O(k \prod_m d_m)` flops, a step on the whole tensor,
+    and :math:`O(k^2 \sum_m d_m)` a product with the Gauss-Newton matrix.
+
+    **Guarantees.** A minimum if ``converged`` is true; first-order standard errors are valid there.
+
+    **Limitations.** Fails by ending in a local minimum, which a single random start does on hard tensors, or if the fit
+    is degenerate; ``converged`` is then false.
 
     Examples
     --------

@@ -25,11 +25,6 @@ class TPM(Method):
     :math:`\theta \leftarrow T(\cdot, \theta, \theta) / \|\cdot\|`, and is subtracted from the tensor before the next.
     If the tensor is not symmetric, the iterations alternate between the modes.
 
-    *Needs* orthogonal factors, or a problem with a second moment. *Costs* :math:`2 L k d^3` flops a step with L
-    restarts. *Guarantees*, for symmetric orthogonal tensors and enough starts, the components with errors
-    :math:`O(\epsilon / \pi_{\min})`. *Fails* silently if the factors are not orthogonal; the error of each component
-    affects all that follow.
-
     Parameters
     ----------
     n_restarts : int
@@ -42,6 +37,18 @@ class TPM(Method):
     See Also
     --------
     OJD : All components at once, with smaller errors.
+
+    Notes
+    -----
+    **Assumptions.** Orthogonal factors, or a problem with a second moment.
+
+    **Complexity.** :math:`2 L k d^3` flops a step with L restarts.
+
+    **Guarantees.** For symmetric orthogonal tensors and enough starts, the components with errors :math:`O(\epsilon /
+    \pi_{\min})`.
+
+    **Limitations.** Fails silently if the factors are not orthogonal; the error of each component affects all that
+    follow.
 
     References
     ----------

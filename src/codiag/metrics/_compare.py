@@ -51,7 +51,7 @@ class Comparison:
                                              strict=True):  # fmt: skip
             same = f"component {other} of the other fit (congruence {congruence:.2f})" if other else "new"
             lines.append(f"Component {number} is {same}.")
-        lines += [f"Component {number} of the other fit is in none of them." for number in self.missing]
+        lines += [f"Component {number} of the other fit has no counterpart." for number in self.missing]
         return "\n".join(lines)
 
     def __repr__(self) -> str:

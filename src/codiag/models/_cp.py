@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from codiag.constraints import ConstraintsLike
 from codiag.labels import Labelled, is_xarray, read_labelled, read_like
 from codiag.losses import Loss
 from codiag.methods import as_method
-from codiag.models.base import Model, as_seed
+from codiag.models.base import Model, as_seed, optional, positive_integer
 from codiag.problem import Problem, most_components
 from codiag.result import Factorization, as_array_of_samples, explained_share, solve, warning_message
 from codiag.selection import fit_with_chosen_rank
@@ -31,16 +30,10 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     or more, such as a spectrum for each time. `fit` computes the factors of the features, `transform` the coefficients
     of samples.
 
-    *Needs* samples with two modes of features or more; entries may be missing. *Costs* as `codiag.factorize`;
-    `transform` takes one pass over the samples. *Guarantees* the least-squares components, unique up to order and signs
-    under mild conditions, and the least-squares coefficients of new samples. *Fails* if components are degenerate,
-    which a warning says.
-
     Parameters
     ----------
     n_components : int, optional
-        Number of components; None for the choice of `codiag.choose_rank` from one to ten, and an error if it supports
-        no number.
+        Number of components; None for the choice of `codiag.choose_rank`, and an error if it finds none.
     loss : Loss or str, optional
         The noise distribution, as in `codiag.factorize`: "poisson" for counts.
     constraints : Constraint, str, or sequence with one for each mode, optional
@@ -70,6 +63,17 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     codiag.factorize : The function behind it.
     codiag.drop_in.CP : The class of TensorLy.
 
+    Notes
+    -----
+    **Assumptions.** Samples with two modes of features or more; entries may be missing.
+
+    **Complexity.** As `codiag.factorize`; `transform` takes one pass over the samples.
+
+    **Guarantees.** The least-squares components, unique up to order and signs under mild conditions, and the
+    least-squares coefficients of new samples.
+
+    **Limitations.** Fails if components are degenerate, which a warning says.
+
     Examples
     --------
     >>> import numpy as np
@@ -83,8 +87,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """
 
     precisions: ClassVar[list[str]] = ["float64", "float32"]
-    integers: ClassVar[Mapping[str, int]] = {"n_components": 1}
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+    parameter_rules = Model.parameter_rules | {"n_components": optional(positive_integer)}
 
     def __init__(
         self,

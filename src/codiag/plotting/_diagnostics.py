@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from codiag.result import Factorization
     from codiag.selection import RankChoice
 
-POINTS = 400
-"""Number of quantiles that are drawn."""
 LARGEST = 2**26
 """Largest number of entries of a tensor whose residuals are computed for a figure: 0.5 GiB in double precision."""
 LARGE, NAMED = 3, 3
@@ -131,7 +129,7 @@ def root_mean_squares(entries: np.ndarray, mode: int) -> np.ndarray:
 
 def _draw_quantiles(axis: Any, values: np.ndarray, total: float) -> None:
     """Draw quantiles of values, in units of their root mean square, against those of a normal distribution."""
-    n = min(values.size, POINTS)
+    n = min(values.size, 400)
     ends = np.array([0.5, values.size - 0.5]) / values.size  # the extremes, which outliers are among
     levels = np.unique(np.concatenate([(np.arange(n) + 0.5) / n, ends]))
     measured = np.quantile(values, levels) / (total if total > 0 else 1.0)
@@ -220,15 +218,15 @@ def _draw_evidence(choice: RankChoice, axes: Sequence[Any]) -> None:
     ranks = table["rank"]
     line = {"marker": "o", "markersize": 4, "linewidth": 1.5}
     errors.plot(ranks, table["relative_error"], color=MUTED, label="fitted", **line)
-    errors.plot(ranks, table["held_out_error"], color=OURS, label="left out", **line | {"marker": "s"})
+    errors.plot(ranks, table["held_out_error"], color=OURS, label="held out", **line | {"marker": "s"})
     errors.set(title="Relative error")
-    shares.plot(ranks, table["congruence"], color=OURS, label="halves, congruence", **line)
+    shares.plot(ranks, table["congruence"], color=OURS, label="split-half congruence", **line)
     consistency = np.clip(table["core_consistency"] / 100, 0, 1)
     shares.plot(ranks, consistency, color=THEIRS, label="core consistency", **line | {"marker": "s", "linestyle": "--"})
     shares.set(title="Replication and core consistency", ylim=(-0.03, 1.05))
     sizes.plot(ranks, table["significance"], color=OURS, label="least component", **line)
-    sizes.axhline(1, color=MUTED, linestyle=":", label="noise stays below")
-    sizes.set(title="Size of components against noise", xlabel="rank")
+    sizes.axhline(1, color=MUTED, linestyle=":", label="largest term of noise")
+    sizes.set(title="Significance of components", xlabel="rank")
     spreads.plot(ranks, table["standard_error"], color=OURS, **line)
     spreads.set(title="Largest standard error of a factor", xlabel="rank")
     columns = ((errors, ("relative_error", "held_out_error")), (sizes, ("significance",)))

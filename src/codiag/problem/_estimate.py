@@ -74,7 +74,7 @@ class Estimate(NamedTuple):
     ----------
     components : FactoredTensor
         Weights and factors, in any scale and order.
-    history : sequence of Stage
+    history : sequence of LogEntry
         The stages of the computation.
     converged : bool
         Whether the method reached its tolerance.

@@ -14,7 +14,7 @@ from array_api_compat import device, is_array_api_obj, is_dask_array, is_numpy_a
 from codiag._arrays import Array, array_namespace, to_host
 from codiag.problem._symmetry import Symmetry, groups_of, n_independent_entries
 from codiag.tensors import AbsentTensor, DaskTensor, Tensor, as_tensor, is_large, of_stored, sketch_width
-from codiag.tensors.entries import DenseEntries, Entries
+from codiag.tensors.entries import DenseEntries, ObservedEntries
 
 
 def without_missing(raw: Any, weights: Any) -> tuple[Any, Any]:
@@ -140,17 +140,17 @@ class ObservedTensor:
         return data
 
     @cached_property
-    def entries(self) -> Entries | None:
+    def entries(self) -> ObservedEntries | None:
         """The observed entries; None if all are observed and have weight one."""
         return self.tensor.observed_entries(self.weights)
 
     @cached_property
-    def listed_entries(self) -> Entries:
+    def listed_entries(self) -> ObservedEntries:
         """The observed entries one by one, for losses other than least squares."""
         return self.tensor.listed_entries(self.weights)
 
     @cached_property
-    def all_entries(self) -> Entries:
+    def all_entries(self) -> ObservedEntries:
         """The same, with all zeros that were observed."""
         listed = self.listed_entries
         return DenseEntries(self.tensor.to_dense(), self.weights) if listed.has_zeros else listed

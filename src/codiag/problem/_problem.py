@@ -35,7 +35,7 @@ from codiag.tensors import (
     symmetric_part,
     tensor_of_array,
 )
-from codiag.tensors.entries import Entries
+from codiag.tensors.entries import ObservedEntries
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -418,7 +418,7 @@ class Problem:
         """
         return not self.tensor.is_absent
 
-    def without_data(self) -> Problem:
+    def drop_data(self) -> Problem:
         """Return the problem without its tensor, and without weights of the entries.
 
         Returns
@@ -430,7 +430,7 @@ class Problem:
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> problem = codiag.Problem(np.ones((3, 4, 5)), 1).without_data()
+        >>> problem = codiag.Problem(np.ones((3, 4, 5)), 1).drop_data()
         >>> problem.has_data, problem.tensor.shape, problem.n_observed
         (False, (3, 4, 5), 60)
         """
@@ -491,7 +491,7 @@ class Problem:
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> codiag.Problem(np.ones((3, 4, 5)), 1).without_data().stating(n_observed=50).n_observed
+        >>> codiag.Problem(np.ones((3, 4, 5)), 1).drop_data().stating(n_observed=50).n_observed
         50
         """
         data = ObservedTensor.absent(self.tensor.shape, self.symmetric, self.tensor.reference, n_observed=n_observed)
@@ -611,7 +611,7 @@ class Problem:
         return self.data.groups
 
     @property
-    def entries(self) -> Entries | None:
+    def entries(self) -> ObservedEntries | None:
         """The observed entries; None if all are observed and have weight one.
 
         See Also
@@ -628,7 +628,7 @@ class Problem:
         return self.data.entries
 
     @cached_property
-    def listed_entries(self) -> Entries:
+    def listed_entries(self) -> ObservedEntries:
         """The observed entries one by one, for losses; of a large tensor of counts those that are not zero.
 
         See Also

@@ -38,9 +38,10 @@ def _of_model(fit: Factorization) -> str:
     names = [f"mode {mode}" for mode in range(len(fit.shape))] if problem.labels is None else problem.labels.names
     bound = ""
     if rules and len(set(rules)) == 1:
-        bound = f", with {rules[0]} for all factors"
+        bound = f", with the constraint {rules[0]} on all factors"
     elif any(rules):
-        bound = ", with " + ", ".join(f"{rule} for {name}" for name, rule in zip(names, rules, strict=True) if rule)
+        on = [f"{rule} on {name}" for name, rule in zip(names, rules, strict=True) if rule]
+        bound = f", with the constraints {', '.join(on)}"
     shared = f", one factor for modes {problem.shared}" if problem.shared else ""
     shared = ", one factor for all modes" if problem.symmetric is True else shared
     by = "least squares" if problem.loss is None else f"the loss {problem.loss!r}"
@@ -65,7 +66,8 @@ def _of_search(fit: Factorization) -> str:
     chosen = (
         ""
         if fit.rank_choice is None
-        else f" The number of components was chosen by sign flips: {fit.rank_choice.reason}"
+        else f" The number of components was chosen by significance (sign flips), standard errors and replication in "
+        f"halves of the data. {fit.rank_choice.reason}"
     )
     return (
         f"It was computed with codiag {known.get('version', __version__)} (method {method}{seeded}){starts}, and "

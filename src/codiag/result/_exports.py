@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag._arrays import to_host
+from codiag._arrays import Array, take, to_host
 from codiag._text import html_table
 from codiag.labels import Labels
 
@@ -65,6 +66,22 @@ def as_table(fit: Factorization, library: str, *, standard_errors: bool) -> Any:
         parts["label"] = [values.astype(str) for values in parts["label"]]
     columns = {name: np.concatenate(values) for name, values in parts.items()}
     return nw.from_dict(columns, native_namespace=import_module(library)).to_native()
+
+
+def entries_at(fit: Factorization, indices: Any) -> Array:
+    """Return what `Factorization.predict` does."""
+    rows = np.asarray(indices)
+    if rows.ndim != 2 or rows.shape[1] != len(fit.shape) or rows.dtype.kind not in "iu":
+        raise ValueError(
+            f"indices must be integers of shape (n, {len(fit.shape)}), a row for each entry; "
+            f"got {rows.dtype} of shape {rows.shape}"
+        )
+    outside = np.flatnonzero(np.any((rows < 0) | (rows >= fit.shape), axis=1))
+    if outside.size:
+        index = tuple(rows[outside[0]].tolist())
+        raise ValueError(f"indices must be from 0 to below {fit.shape}, the shape of the tensor; got {index}")
+    picked = [take(factor, rows[:, mode], 0) for mode, factor in enumerate(fit.factors)]
+    return math.prod(picked[1:], start=picked[0]) @ fit.weights
 
 
 def as_array_of_samples(coefficients: np.ndarray, samples: Any, name: str) -> Any:

@@ -83,7 +83,7 @@ class Factorization:
     problem: Problem = None  # type: ignore[assignment]
     rank_choice: RankChoice | None = None
     _norm: float = math.nan
-    _goodness: Deviance | None = None
+    _deviance: Deviance | None = None
     _entry_weights: Array | None = None
     _settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -143,8 +143,8 @@ class Factorization:
         >>> codiag.factorize(np.ones((3, 4, 5)), 1, loss="poisson", rng=0).deviance.total < 1e-9
         True
         """
-        if self._goodness is not None:
-            return self._goodness
+        if self._deviance is not None:
+            return self._deviance
         return Deviance((self.relative_error * self._norm) ** 2, self._norm**2)
 
     @cached_property
@@ -170,7 +170,7 @@ class Factorization:
         gram = math.prod(factor.conj().T @ factor for factor in factors)
         products = np.real(weights.conj() * (gram @ weights))
         total = float(np.sum(products))
-        explained = 1 - self.relative_error**2 if self._goodness is None else self._goodness.explained
+        explained = 1 - self.relative_error**2 if self._deviance is None else self._deviance.explained
         return products * (explained / total) if total > 0 else np.zeros(self.rank)
 
     @cached_property
@@ -184,17 +184,18 @@ class Factorization:
     def standard_errors(self) -> np.ndarray:
         r"""Standard errors :math:`(E\|\tilde a_i - a_i\|^2)^{1/2}` of the factors, shape (n_modes, rank).
 
-        First-order theory of least squares with white noise, from the data alone: valid at the end of a fit by least
-        squares (`codiag.methods.Auto`, `codiag.methods.NLS`), where the model is right and errors are small. Computed
-        when asked for, at the cost of inverting a matrix of ``sum(min(d_m, rank)) * rank`` rows.
+        First-order theory of least squares, for the noise that the residual shows (`noise_model`): valid at the end of
+        a fit by least squares (`codiag.methods.Auto`, `codiag.methods.NLS`), if the model is right and errors are
+        small. Computed when asked for, at the cost of inverting a matrix of ``sum(min(d_m, rank)) * rank`` rows.
 
         What constraints fix has standard errors of zero: entries of non-negative factors that are zero, and fixed
         factors; orthogonal columns move together. Weights of entries are taken to be inversely proportional to the
         variance of their noise, and the strength of a ridge to be the variance of the noise over that of the entries of
         the factor, so that what a ridge shrinks counts as uncertain. Factors with rows for which too little was
         observed have infinite errors; `diagnose` names these rows. Rows that were never observed are NaN, as in the
-        factors, and do not count. All this takes a matrix with as many rows as there
-        are free unknowns; where these are more than 3000, errors are NaN.
+        factors, and do not count. Components that the data does not separate have infinite errors. If there are
+        constraints or missing entries, and many free unknowns, errors are root mean squares over draws of random signs
+        of the residual (wild bootstrap).
 
         See Also
         --------
@@ -238,7 +239,7 @@ class Factorization:
 
     @cached_property
     def weight_standard_errors(self) -> np.ndarray:
-        """Standard errors of the weights, shape (rank,), by the same theory; NaN where there were too many unknowns.
+        """Standard errors of the weights, shape (rank,), by the same theory.
 
         See Also
         --------
@@ -366,8 +367,8 @@ class Factorization:
     ) -> Bootstrap:
         """Draw samples along a mode with replacement, and refit, to see how far the other modes depend on the samples.
 
-        Right for the factors of the other modes, whatever the noise within a sample is like, if samples are independent
-        of each other. Every refit begins at this fit, and takes some milliseconds.
+        Valid for the factors of the other modes, whatever the noise within a sample is like, if samples are independent
+        of each other. Weights vary with the samples, too. Every refit begins at this fit, and takes some milliseconds.
 
         Parameters
         ----------
@@ -380,8 +381,8 @@ class Factorization:
         n_jobs : int, optional
             Number of processes, -1 for as many as there are cores.
         progress : bool, optional
-            Whether to show a bar on the standard error, or below the cell of a notebook, if it takes more than two
-            seconds. By default, one appears after ten, and never where the standard error is no terminal.
+            None shows a bar after ten seconds in terminals and notebooks. True always shows one, or prints a line every
+            ten seconds where there is no terminal. False never does.
 
         Returns
         -------
@@ -422,7 +423,7 @@ class Factorization:
         False
         """
         known = {name: getattr(self, name) for name in KNOWN}
-        bare = replace(self, problem=self.problem.without_data(), _entry_weights=None)
+        bare = replace(self, problem=self.problem.drop_data(), _entry_weights=None)
         vars(bare).update(known)
         return bare
 
@@ -583,6 +584,36 @@ class Factorization:
         True
         """
         return FactoredTensor(self.weights, self.factors, symmetric=self._symmetric).to_dense()
+
+    def predict(self, indices: Any) -> Array:
+        """Return entries of the fit, without forming the tensor.
+
+        Parameters
+        ----------
+        indices : array of int of shape (n, n_modes)
+            A row of indices for each entry, counted from 0.
+
+        Returns
+        -------
+        array of shape (n,)
+            The same as ``fit.to_tensor()[tuple(indices.T)]``.
+
+        See Also
+        --------
+        Factorization.to_tensor : All entries.
+        Factorization.transform : Coefficients of new samples.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> fit = codiag.factorize(np.arange(1.0, 4)[:, None, None] * np.ones((3, 4, 5)), 1, rng=0)
+        >>> fit.predict([[0, 3, 4], [2, 0, 0]]).round(6)
+        array([1., 3.])
+        """
+        from codiag.result._exports import entries_at
+
+        return entries_at(self, indices)
 
     def to_xarray(self, *, standard_errors: bool = True) -> Any:
         """Return weights and factors as labelled arrays, with their standard errors.

@@ -112,7 +112,7 @@ def write_fit(path: Path, fit: Factorization) -> None:
     factors = fit.factors[:1] if fit._symmetric else fit.factors
     arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(factors)}
     meta["loss"] = recorded(fit.problem.loss, arrays, "loss")
-    meta["deviance"] = None if fit._goodness is None else astuple(fit._goodness)
+    meta["deviance"] = None if fit._deviance is None else astuple(fit._deviance)
     if fit.problem.constraints is not None:
         by_mode = enumerate(fit.problem.constraints)
         meta["constraints"] = [recorded(constraint, arrays, f"constraints_{mode}") for mode, constraint in by_mode]
@@ -170,7 +170,7 @@ def read_fit(path: Path, kind: type[Factorization], loss: Any, rules: Any) -> Fa
             converged=meta["converged"],
             history=tuple(LogEntry(*stage) for stage in meta["history"]),
             _norm=meta["norm"],
-            _goodness=None if deviance is None else Deviance(*deviance),
+            _deviance=None if deviance is None else Deviance(*deviance),
             _entry_weights=file.get("entry_weights"),
             _settings=meta["settings"],
         )

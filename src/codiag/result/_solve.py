@@ -177,12 +177,12 @@ def _quality(estimate: Estimate, components: FactoredTensor, problem: Problem) -
     """Return the fields of a result that say how well components fit."""
     if problem.loss is not None and not problem.loss.has_covariance:
         relative_error, norm = relative_error_of(problem, components)
-        goodness = deviance_of(problem, components)
+        deviance = deviance_of(problem, components)
     else:
-        objective, goodness = LeastSquares(problem.with_loss(None)), None
+        objective, deviance = LeastSquares(problem.with_loss(None)), None
         relative_error = math.sqrt(_distance(objective, estimate, components) / objective.squared_norm)
         norm = math.sqrt(objective.squared_norm / problem.data.mean_weight)
-    return {"relative_error": relative_error, "_norm": norm, "_goodness": goodness}
+    return {"relative_error": relative_error, "_norm": norm, "_deviance": deviance}
 
 
 def _diverges(fit: Factorization) -> bool:
@@ -281,7 +281,7 @@ def whole_norm(fit: Factorization) -> float:
 
     Of a loss other than least squares it is that of the fit, since entries may be in other units.
     """
-    if fit._goodness is not None:
+    if fit._deviance is not None:
         return math.sqrt(fit._components.squared_norm())
     return fit._norm * math.sqrt(math.prod(fit.shape) / (fit.problem.n_observed or 1))
 

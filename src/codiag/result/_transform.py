@@ -28,7 +28,7 @@ from codiag.least_squares import GeneralizedObjective, Limits, hadamard_gram, mi
 from codiag.problem import Problem, after_first_look, warn_of_unlisted_counts, without_missing
 from codiag.result._exports import as_array_of_samples
 from codiag.tensors import FactoredTensor, Tensor, as_tensor, multiplied
-from codiag.tensors.entries import Entries
+from codiag.tensors.entries import ObservedEntries
 
 if TYPE_CHECKING:
     from codiag.result._factorization import Factorization
@@ -44,7 +44,7 @@ class Samples(NamedTuple):
     """Samples along a mode of a fit: their tensor, and what was observed of it, with its weights, or None for all."""
 
     tensor: Tensor
-    entries: Entries | None
+    entries: ObservedEntries | None
     weights: Array | None
 
     @classmethod
@@ -69,7 +69,7 @@ def transform(fit: Factorization, new: Any, mode: Any, weights: Any) -> Any:
         fit.problem.loss, new, math.prod(shape) if entries is None else entries.size, shape, stacklevel=4
     )
     _check_field(fit, samples)
-    if fit._goodness is not None:
+    if fit._deviance is not None:
         found = scored_coefficients(fit, samples, mode)
     else:
         found = coefficients(*_whitened(fit, samples, mode), mode)
@@ -158,7 +158,7 @@ def _fixed_problem(fit: Factorization, samples: Samples, mode: int) -> tuple[Pro
 
 def explained_share(fit: Factorization, new: Any) -> float:
     """Return the share of the squares of new samples along the first mode, as observed, that components explain."""
-    if fit._goodness is not None:
+    if fit._deviance is not None:
         problem, start = _fixed_problem(fit, Samples.of(fit, new, 0, None), 0)
         objective = GeneralizedObjective(problem)
         solved = minimize(problem, start, Limits())

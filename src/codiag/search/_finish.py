@@ -57,10 +57,12 @@ def finish(
     with few_threads(largest_product(problem)):
         if space.dense is None:
             return finish_large(problem, components, space.sides, limits, log)
-        return _polished(space.uncompressed(), components, limits, log, max_exchanges)
+        return _minimized_whole(space.uncompressed(), components, limits, log, max_exchanges)
 
 
-def _polished(whole: Reduction, components: FactoredTensor, limits: Limits, log: Log, max_exchanges: int) -> Estimate:
+def _minimized_whole(
+    whole: Reduction, components: FactoredTensor, limits: Limits, log: Log, max_exchanges: int
+) -> Estimate:
     """Minimize on a whole tensor that is small, from a minimum on its core."""
     n_iter = min(limits.max_iter, max(BRIEF_SWEEPS, _affordable(whole.problem)))
     unwatched = replace(limits, callback=None, max_iter=n_iter)

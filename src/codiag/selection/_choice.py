@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from codiag._text import Table, html_table
-from codiag.diagnosis import FAIR, listed
+from codiag._text import Table, html_table, listed
+from codiag.diagnosis import FAIR
 from codiag.problem import Problem
 from codiag.result import Factorization
 from codiag.selection._upward import Tried
 
-HEADINGS = ("rank", "error", "held out", "halves", "core %", "significance", "std. error", "")
+HEADINGS = ("rank", "error", "held out", "split-half", "CORCONDIA", "significance", "std. error", "")
 """Headings of the printed table."""
 LEGEND = (
-    "error: relative error of the fit; held out: of what was left out; halves: the least congruence of a component in "
-    "two halves of the data; core %: core consistency; significance: the least size of a component relative to the "
-    "largest term that noise may have; std. error: the largest standard error of a unit factor."
+    "error: relative error of the fit; held out: relative error of held-out entries; split-half: the least congruence "
+    "of a component in two halves of the data; CORCONDIA: core consistency in percent; significance: the least size "
+    "of a component relative to the largest rank-one term of noise; std. error: the largest of a unit factor."
 )
 """Meaning of the headings."""
 
@@ -57,7 +57,7 @@ class RankChoice:
     >>> choice.rank, choice.fit.rank
     (3, 3)
     >>> choice.table["rank"].tolist(), choice.table["flaw"].tolist()
-    ([1, 2, 3, 4, 5], ['', '', '', 'fits noise', 'fits noise'])
+    ([1, 2, 3, 4, 5], ['', '', '', 'not significant', 'not significant'])
     """
 
     rank: int | None
@@ -207,7 +207,7 @@ def _numbers(one: Tried) -> tuple[object, ...]:
         facts.core_consistency,
         float(np.min(facts.significances)),
         float(np.max(facts.errors)),
-        one.flaw or ("halves differ" if one.congruence < FAIR else ""),
+        one.flaw or ("does not replicate" if one.congruence < FAIR else ""),
     )
 
 
@@ -222,4 +222,6 @@ def _row(one: Tried, rank: int | None) -> tuple[str, ...]:
 def _shown(value: float, form: str) -> str:
     if np.isnan(value):
         return "-"
+    if np.isinf(value):
+        return "inf"
     return "> 1e6" if value > 1e6 else "< 0" if value < 0 else format(value, form)

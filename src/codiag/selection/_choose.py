@@ -12,8 +12,9 @@ import numpy as np
 from codiag._arrays import Array, TensorLike
 from codiag._checks import RNGLike, as_generator, as_number, explains_keywords
 from codiag._progress import progress_if, tell
+from codiag._text import listed
 from codiag.constraints import ConstraintsLike
-from codiag.diagnosis import FAIR, listed
+from codiag.diagnosis import FAIR
 from codiag.labels import LabelsLike
 from codiag.losses import Loss
 from codiag.methods import DEFAULT, Init, Method, as_method
@@ -58,7 +59,7 @@ def choose_rank(
     - *replicates*: it is found in both halves of the data, with a congruence of at least .85.
 
     This is what `Factorization.diagnose` says of a fit, too. The largest supported rank is chosen, once the next two
-    add nothing: they are not supported, and do not predict better what was left out. If higher ranks predict better but
+    add nothing: they are not supported, and do not predict held-out entries better. If higher ranks predict better but
     are not supported, the reason says so: the CP model may be wrong. An entry that carries a component alone, such as a
     spike or a code for missing values, is set aside, and named. If no rank is supported, it is None.
 
@@ -79,7 +80,7 @@ def choose_rank(
     constraints : Constraint, str, sequence with one for each mode, or dict from modes, optional
         What is known about the factors: "nonnegative", "orthogonal", or objects of `codiag.constraints`; None for a
         free mode. A single constraint applies to every mode; a dict has numbers or names of modes. If modes share a
-        factor, constraining one constrains all.
+        factor, a constraint on one holds for all.
     mask : array of bool in the shape of the tensor, optional
         True where an entry counts. The others are missing, as NaN and masked entries are.
     weights : array in the shape of the tensor, optional
@@ -149,16 +150,16 @@ def choose(
 ) -> RankChoice:
     """Run `choose_rank` for a problem, whatever its rank; the rank that is chosen is fitted by the method."""
     scale = safe_scale(problem)
-    wanted, n_directions = _allowed(problem, ranks), FIRST_DIRECTIONS if ranks is None else max(ranks)
+    wanted, n_directions = _possible_ranks(problem, ranks), max(FIRST_DIRECTIONS, *(ranks or [0]))
     while True:
         inside = Representative.of(problem.scaled(1 / scale), n_directions, rng)
         upwards = Upwards(inside.problem, rng)
         for rank in wanted if inside.is_whole else [rank for rank in wanted if rank <= n_directions]:
             upwards.add(rank)
-            if ranks is None and _is_enough(list(upwards.tried.values())):
+            if ranks is None and _should_stop(list(upwards.tried.values())):
                 break
         tried = list(upwards.tried.values())
-        if inside.is_whole or ranks is not None or _is_enough(tried) or n_directions >= max(problem.tensor.shape):
+        if inside.is_whole or ranks is not None or _should_stop(tried) or n_directions >= max(problem.tensor.shape):
             break
         n_directions *= 2
     chosen = next((one for one in reversed(tried) if one.is_supported), None)
@@ -169,20 +170,20 @@ def choose(
         fits[chosen.rank] = solve(final.with_rank(chosen.rank), method, rng)
     entries = tuple((index, scale * value) for index, value, _ in upwards.set_aside)
     aside = entries_in_words(entries, problem)
-    reason = " ".join(filter(None, (_reason(chosen, tried), aside, _on_rows(chosen), _tried(tried))))
+    reason = " ".join(filter(None, (_reason(chosen, tried), aside, _undetermined_rows(chosen), _tried(tried))))
     return RankChoice(None if chosen is None else chosen.rank, reason, fits, tuple(tried), entries, aside)
 
 
-def _is_enough(tried: Sequence[Tried]) -> bool:
-    """Return whether the last two ranks add nothing: they are not supported, and what a supported one leaves is noise.
+def _should_stop(tried: Sequence[Tried]) -> bool:
+    """Return whether the last two ranks add nothing: they are not supported, and what the one below leaves is noise.
 
     They add nothing, too, if they predict no better than a lower one.
     """
     last, lower = tried[-ENOUGH:], tried[:-ENOUGH]
     if len(tried) < ENOUGH or any(one.is_supported for one in last):
         return False
-    supported = [one for one in lower if one.is_supported]
-    if supported and supported[-1].facts.residual_ratio <= 1:
+    below = next((one for one in reversed(lower) if one.is_supported), last[0])
+    if below.facts.residual_ratio <= 1:
         return True
     best = best_prediction(lower or last[:1])
     return best is None or not any(one.predicts_better_than(best) for one in last)
@@ -212,7 +213,7 @@ def _reason(chosen: Tried | None, tried: Sequence[Tried]) -> str:
     more = ""
     if better is not None and chosen.facts.residual_ratio > 1 and better.predicts_better_than(chosen):
         more = (
-            f" Higher ranks predict better what was left out (error {better.held_out_error:.3g} at rank {better.rank}, "
+            f" Higher ranks predict held-out entries better (error {better.held_out_error:.3g} at rank {better.rank}, "
             f"{chosen.held_out_error:.3g} at rank {chosen.rank}), but are not supported: the CP model may be wrong."
         )
     return f"Rank {chosen.rank}: {said}{why}.{more}"
@@ -240,7 +241,7 @@ def _flaw_in_words(one: Tried) -> str:
     return "components are supported, too"
 
 
-def _on_rows(chosen: Tried | None) -> str:
+def _undetermined_rows(chosen: Tried | None) -> str:
     """Return a sentence on rows of the factors that are not determined, or nothing."""
     rows = () if chosen is None else chosen.fit._sensitivity.undetermined
     if chosen is None or not any(rows):
@@ -260,7 +261,7 @@ def _tried(tried: Sequence[Tried]) -> str:
 def _in_units(fit: Factorization, problem: Problem, scale: float) -> Factorization:
     """Return a fit in the units and with the labels of the problem that was stated."""
     stated = problem.with_loss(fit.problem.loss)
-    stated = stated if fit.problem.has_data else stated.without_data()
+    stated = stated if fit.problem.has_data else stated.drop_data()
     return replace(fit, weights=fit.weights * scale, _norm=fit._norm * scale, problem=stated)
 
 
@@ -276,7 +277,7 @@ def _checked(ranks: Any) -> list[int]:
     return sorted({int(rank) for rank in wanted})
 
 
-def _allowed(problem: Problem, ranks: Sequence[int] | None) -> list[int]:
+def _possible_ranks(problem: Problem, ranks: Sequence[int] | None) -> list[int]:
     """Return the ranks that the shape and the constraints allow; raise the error of the first if there are none."""
     allowed, errors = [], []
     for rank in range(1, most_components(problem.tensor.shape) + 1) if ranks is None else ranks:
@@ -287,5 +288,5 @@ def _allowed(problem: Problem, ranks: Sequence[int] | None) -> list[int]:
             if ranks is None and allowed:
                 break
     if not allowed:
-        raise errors[0]
+        raise ValueError(f"ranks must contain one that can be fitted: {errors[0]}")
     return allowed

@@ -73,5 +73,5 @@ class Representative:
             factors=final.factors,
             relative_error=math.sqrt(rest / total),
             _norm=math.sqrt(total),
-            problem=self.whole.without_data(),
+            problem=self.whole.drop_data(),
         )

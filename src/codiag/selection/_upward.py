@@ -109,8 +109,8 @@ class Tried:
 
     @cached_property
     def held_out(self) -> np.ndarray | None:
-        """Squared errors, or deviances, of what was left out, by block, relative to what there is to explain."""
-        if self.fit._goodness is not None:
+        """Squared errors, or deviances, of held-out entries, by block, relative to what there is to explain."""
+        if self.fit._deviance is not None:
             return held_out_deviances(self.fit)
         return None if self.halves is None or self.of_halves is None else self.halves.held_out(self.of_halves)
 
@@ -120,7 +120,7 @@ class Tried:
         return not self.flaw and not self.congruence < FAIR
 
     def predicts_better_than(self, other: Tried) -> bool:
-        """Return whether what was left out is predicted better, by more than a standard error of the difference."""
+        """Return whether held-out entries are predicted better, by more than a standard error of the difference."""
         if self.held_out is None or other.held_out is None:
             return False
         gaps = other.held_out - self.held_out
@@ -129,7 +129,7 @@ class Tried:
 
     @property
     def held_out_error(self) -> float:
-        """Relative error of what was left out."""
+        """Relative error of held-out entries."""
         return math.nan if self.held_out is None else math.sqrt(max(float(np.sum(self.held_out)), 0.0))
 
 
@@ -176,7 +176,7 @@ class Upwards:
     def _lone_entries(self, fit: Factorization) -> list[tuple[int, ...]]:
         """Return entries that carry a component alone, which noise has, too."""
         factors = [to_double(to_host(factor)) for factor in fit._components.factors]
-        found = lone_entries(factors)
+        found = lone_entries(to_host(fit.weights), factors)
         is_tied = any(len(group) > 1 for group in fit.problem.groups)
         if not found or fit._is_exact or is_tied or not has_few_entries(fit.problem) or is_complex(factors[0]):
             return []
@@ -198,8 +198,8 @@ class Upwards:
 
 def held_out_deviances(fit: Factorization) -> np.ndarray | None:
     """Return the deviances of entries that were left out under a loss, by fold, relative to the null deviance."""
-    problem, goodness = fit.problem, fit._goodness
-    if not has_few_entries(problem) or goodness is None or not goodness.null > 0:
+    problem, deviance = fit.problem, fit._deviance
+    if not has_few_entries(problem) or deviance is None or not deviance.null > 0:
         return None
     problem, loss = problem.in_double_precision(), problem.loss
     values = to_double(to_host(problem.tensor.to_dense()))
@@ -218,7 +218,7 @@ def held_out_deviances(fit: Factorization) -> np.ndarray | None:
         if loss.needs_nonnegative:
             model = np.maximum(model, LEAST_MODEL * float(np.mean(model)))
         found.append(2 * float(np.sum(weights[hidden] * loss.value(values[hidden], model))))
-    return np.array(found) / goodness.null
+    return np.array(found) / deviance.null
 
 
 def _folds(known: np.ndarray) -> np.ndarray:
@@ -229,6 +229,6 @@ def _folds(known: np.ndarray) -> np.ndarray:
 
 
 def best_prediction(tried: Sequence[Tried]) -> Tried | None:
-    """Return the rank that predicts best what was left out; None where nothing could be."""
+    """Return the rank that predicts held-out entries best; None if there is none."""
     known = [one for one in tried if one.held_out is not None]
     return min(known, key=lambda one: one.held_out_error) if known else None

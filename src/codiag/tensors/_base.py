@@ -33,7 +33,7 @@ from codiag.tensors._sums import Core, Products, SquaredDistance, Sum
 
 if TYPE_CHECKING:
     from codiag.tensors._dense import DenseTensor
-    from codiag.tensors.entries import Entries
+    from codiag.tensors.entries import ObservedEntries
 
 REAL = int | float | np.integer | np.floating
 """Numbers that may multiply a tensor."""
@@ -529,7 +529,7 @@ class Tensor(ABC):
         """
         return checked_weights(weights, self)
 
-    def observed_entries(self, weights: Array | None) -> Entries | None:
+    def observed_entries(self, weights: Array | None) -> ObservedEntries | None:
         """Return the observed entries, for least squares.
 
         Parameters
@@ -539,7 +539,7 @@ class Tensor(ABC):
 
         Returns
         -------
-        Entries or None
+        ObservedEntries or None
             None if all entries were observed and have weight one.
 
         Examples
@@ -553,7 +553,7 @@ class Tensor(ABC):
 
         return None if weights is None else entries_of_array(self.to_dense(), weights)
 
-    def listed_entries(self, weights: Array | None) -> Entries:
+    def listed_entries(self, weights: Array | None) -> ObservedEntries:
         """Return the observed entries one by one, for losses other than least squares.
 
         Parameters
@@ -563,7 +563,7 @@ class Tensor(ABC):
 
         Returns
         -------
-        Entries
+        ObservedEntries
             The entries, zeros that are not stored left out.
 
         Examples

@@ -43,7 +43,7 @@ class FactoredTensor(Tensor):
 
     See Also
     --------
-    codiag.Factorization : A fit; its property ``tensor`` is a `FactoredTensor`.
+    codiag.Factorization : A fit, whose weights and factors this class takes.
 
     Examples
     --------

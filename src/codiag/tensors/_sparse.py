@@ -28,7 +28,7 @@ from codiag.tensors._sums import Core, Products, SquaredDistance, Sum, logged
 
 if TYPE_CHECKING:
     from codiag.tensors._dense import DenseTensor
-    from codiag.tensors.entries import Entries
+    from codiag.tensors.entries import ObservedEntries
 
 
 class SparseTensor(StoredTensor):
@@ -107,7 +107,7 @@ class SparseTensor(StoredTensor):
     def reference(self) -> Array:
         return self.values[:0]
 
-    def observed_entries(self, weights: Array | None) -> Entries | None:
+    def observed_entries(self, weights: Array | None) -> ObservedEntries | None:
         from codiag.tensors.entries import ListedEntries
 
         if not self.is_partial:
@@ -118,11 +118,11 @@ class SparseTensor(StoredTensor):
         is_observed = listed > 0
         return ListedEntries(self.coords[:, is_observed], self.values[is_observed], listed[is_observed], self.shape)
 
-    def listed_entries(self, weights: Array | None) -> Entries:
+    def listed_entries(self, weights: Array | None) -> ObservedEntries:
         from codiag.tensors.entries import ListedEntries
 
         if self.is_partial:
-            return cast("Entries", self.observed_entries(weights))
+            return cast("ObservedEntries", self.observed_entries(weights))
         if weights is not None:
             return super().listed_entries(weights)
         return ListedEntries(self.coords, to_double(self.values), None, self.shape, has_zeros=True)

@@ -50,7 +50,7 @@ class Sum(ABC):
     >>> request, shares = SquaredNorm(), {}
     >>> for rows in (slice(0, 1), slice(1, 2)):
     ...     ranges = (rows, slice(0, 3), slice(0, 4))
-    ...     (result,) = DenseTensor(tensor.to_dense()[ranges]).read(request.within(ranges))
+    ...     (result,) = DenseTensor(tensor.to_dense()[ranges]).read(request.restricted_to(ranges))
     ...     shares = added(shares, request.shares(result, ranges))
     >>> request.total(shares, tensor) == tensor.squared_norm()
     True
@@ -63,12 +63,12 @@ class Sum(ABC):
         """Return the sum, by the method of the tensor that computes it."""
 
     @abstractmethod
-    def within(self, ranges: Ranges) -> Sum:
+    def restricted_to(self, ranges: Ranges) -> Sum:
         """Return the request for the block at these ranges, which is a tensor itself."""
 
     @abstractmethod
     def shares(self, result: Any, ranges: Ranges) -> Contributions:
-        """Return the contribution of the block at these ranges, from the result of the request `within` them."""
+        """Return the contribution of the block at these ranges, from the result of the request `restricted_to` them."""
 
     @abstractmethod
     def total(self, shares: Mapping[tuple[int, ...], Any], tensor: Tensor) -> Any:
@@ -140,7 +140,7 @@ class SquaredNorm(SquareSum):
     def of(self, tensor: Tensor) -> float:
         return tensor.squared_norm()
 
-    def within(self, ranges: Ranges) -> SquaredNorm:
+    def restricted_to(self, ranges: Ranges) -> SquaredNorm:
         return self
 
     def over(self, chunk: Chunk) -> Contributions:
@@ -159,7 +159,7 @@ class SquaredDistance(SquareSum):
     def of(self, tensor: Tensor) -> float:
         return tensor.squared_distance(self.weights, self.factors)
 
-    def within(self, ranges: Ranges) -> SquaredDistance:
+    def restricted_to(self, ranges: Ranges) -> SquaredDistance:
         return SquaredDistance(self.weights, _rows(self.factors, ranges), self.is_far)
 
     def over(self, chunk: Chunk) -> Contributions:
@@ -191,7 +191,7 @@ class Products(Sum):
             return tensor.mttkrps(self.factors)
         return [tensor.mttkrp(self.factors, mode) for mode in self.modes]
 
-    def within(self, ranges: Ranges) -> Products:
+    def restricted_to(self, ranges: Ranges) -> Products:
         return Products(_rows(self.factors, ranges), self.modes)
 
     def shares(self, result: Sequence[Array], ranges: Ranges) -> Contributions:
@@ -237,7 +237,7 @@ class Core(Sum):
     def of(self, tensor: Tensor) -> Tensor:
         return tensor.compress(*self.bases)
 
-    def within(self, ranges: Ranges) -> Core:
+    def restricted_to(self, ranges: Ranges) -> Core:
         pairs = zip(self.bases, ranges, strict=True)
         return Core(tuple(None if basis is None else basis[rows, :] for basis, rows in pairs))
 

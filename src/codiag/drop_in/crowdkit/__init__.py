@@ -26,10 +26,6 @@ from codiag.models.crowd import (
 __all__ = ["DawidSkene", "OneCoinDawidSkene"]
 
 
-FLOOR = 1e-10
-"""The least probability of a label, as in crowd-kit: votes that no class explains still have a likelihood."""
-
-
 class DawidSkene(BaseEstimator):
     """The model of Dawid and Skene with the signature and the attributes of crowd-kit.
 
@@ -37,10 +33,6 @@ class DawidSkene(BaseEstimator):
     after the same number of steps the numbers are those of crowd-kit. Rows and columns are sorted, and ``errors_`` has
     a row for every worker and label. `codiag.models.DawidSkene` starts from moments, estimates a prior for workers with
     few votes, and has standard errors.
-
-    *Needs* a data frame with the columns task, worker and label. *Costs* :math:`O(n k)` for each step, n votes and k
-    classes. *Guarantees* a likelihood that never decreases. *Fails*, as crowd-kit does, if the majority is a bad start,
-    and for workers with few votes.
 
     Parameters
     ----------
@@ -64,6 +56,16 @@ class DawidSkene(BaseEstimator):
         The probability of a given label, in rows by worker and label, for each true class.
     loss_history_ : list of float
         The log-likelihood per vote after each step, which increases; that of crowd-kit has another scale.
+
+    Notes
+    -----
+    **Assumptions.** A data frame with the columns task, worker and label.
+
+    **Complexity.** :math:`O(n k)` for each step, n votes and k classes.
+
+    **Guarantees.** A likelihood that never decreases.
+
+    **Limitations.** Fails as crowd-kit does, if the majority is a bad start, and for workers with few votes.
 
     Examples
     --------
@@ -106,7 +108,8 @@ class DawidSkene(BaseEstimator):
         classes, history = votes.shares, []
         model = self._start(votes, classes, initial_error)
         for _ in range(self.n_iter):
-            floored = model._replace(confusions=np.maximum(model.confusions, FLOOR))
+            # votes that no class explains still have a likelihood, as in crowd-kit
+            floored = model._replace(confusions=np.maximum(model.confusions, 1e-10))
             classes, log_likelihood = expect(votes, floored)
             model = self._maximize(votes, classes)
             history.append(log_likelihood / votes.label.size)
@@ -213,7 +216,7 @@ class DawidSkene(BaseEstimator):
 class OneCoinDawidSkene(DawidSkene):
     """The model of crowd-kit in which a worker is right with one probability, and wrong labels are uniform.
 
-    *Needs*, *Costs*, *Guarantees* and *Fails* are those of `DawidSkene`.
+    Assumptions, complexity, guarantees and limitations are those of `DawidSkene`.
 
     Parameters
     ----------

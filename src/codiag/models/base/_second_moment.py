@@ -23,10 +23,6 @@ from codiag.result import Factorization
 
 CORE_METHOD = Auto(max_starts=1, max_iter=40)
 """Default method for the core of a moment. One start: further starts cannot remove residuals of model errors."""
-EXTRA_COLUMNS = 8
-"""Columns of a Lanczos block beyond those requested; convergence depends on the gap behind the last of them."""
-MAX_LANCZOS_COLUMNS = 1500
-"""Columns of all Lanczos blocks together at which the iteration ends, to bound memory."""
 N_DRAWS = 8
 """Number of random sign vectors over which the sampling noise is averaged."""
 DENSE_SIZE = 500
@@ -49,17 +45,18 @@ def leading_range(multiply: Products, size: int, k: int, random_state: int) -> n
 
 
 def leading_range_in_passes(
-    multiply: Products, size: int, k: int, random_state: int, *, n_spare: int, tol: float = 1e-7
+    multiply: Products, size: int, k: int, random_state: int, *, n_extra: int, tol: float = 1e-7
 ) -> np.ndarray:
-    """Return `n_spare` more columns than k of the leading range, if a product costs a pass over the data.
+    """Return `n_extra` more columns than k of the leading range, if a product costs a pass over the data.
 
     Block Lanczos with full reorthogonalization, one pass per step, until the residuals of the first k eigenvectors are
     small. The spare columns need not converge: eigenvalues of sampling noise have no gaps. Measured on corpora, it
     takes 6 to 24 passes, `scipy.sparse.linalg.lobpcg` 49 to 107 and ``eigsh`` 50 to 151 for the same accuracy.
     """
-    if size <= max(200, 3 * (k + n_spare)):
-        return leading_range(multiply, size, k + n_spare, random_state)
-    width = k + n_spare + EXTRA_COLUMNS
+    if size <= max(200, 3 * (k + n_extra)):
+        return leading_range(multiply, size, k + n_extra, random_state)
+    # eight more than requested: convergence depends on the gap behind the last column
+    width = k + n_extra + 8
     rng = as_generator(random_state, "random_state")
     columns = np.linalg.qr(rng.standard_normal((size, width)))[0]
     matrix, last = np.zeros((0, 0)), columns
@@ -74,9 +71,10 @@ def leading_range_in_passes(
         image = image - columns @ (columns.T @ image)
         following, triangle = np.linalg.qr(image)
         residuals = np.linalg.norm(triangle @ leading[-width:, :k], axis=0)
-        is_full = columns.shape[1] + width > min(size, MAX_LANCZOS_COLUMNS)
+        # a bound on memory
+        is_full = columns.shape[1] + width > min(size, 1500)
         if is_full or np.all(residuals <= tol * np.max(np.abs(values))):
-            return columns @ leading[:, : k + n_spare]
+            return columns @ leading[:, : k + n_extra]
         columns, last = np.hstack([columns, following]), following
 
 
@@ -143,13 +141,13 @@ def noise_of(errors: Sequence[Any], left: np.ndarray, right: np.ndarray) -> floa
     between the two spaces rotate singular vectors and leave singular values unchanged to first order.
     """
     along = [float(left[:, -1] @ (error @ right[:, -1])) for error in errors]
-    n_spare = min(left.shape[0], right.shape[0]) - left.shape[1]
-    if n_spare <= 0:
+    n_extra = min(left.shape[0], right.shape[0]) - left.shape[1]
+    if n_extra <= 0:
         return float(np.sqrt(np.mean(np.square(along))))
-    used = errors if n_spare < N_DRAWS else errors[: N_DRAWS // 2]  # norms of small matrices vary most
+    used = errors if n_extra < N_DRAWS else errors[: N_DRAWS // 2]  # norms of small matrices vary most
     beside = np.mean([norm_beside(error, left, right) for error in used])
     # Without the last component, the complement would have one dimension more.
-    beside *= _gaussian_norm(n_spare + 1) / _gaussian_norm(n_spare)
+    beside *= _gaussian_norm(n_extra + 1) / _gaussian_norm(n_extra)
     return float(max(np.sqrt(np.mean(np.square(along))), beside))
 
 
@@ -176,16 +174,6 @@ def norm_beside(matrix: Any, left: np.ndarray, right: np.ndarray, n_steps: int =
         size = float(np.linalg.norm(image))
         vector = beside(right, matrix.T @ image)
     return size
-
-
-def weakest(mean: np.ndarray, halves: Sequence[np.ndarray], k: int) -> tuple[float, float]:
-    """Return the k-th singular value of a matrix and its sampling noise, from estimates by two halves of the data.
-
-    The noise is the norm of half their difference in the complement of the k - 1 stronger directions.
-    """
-    left, sizes, right = np.linalg.svd(mean)
-    error = (halves[0] - halves[1]) / 2
-    return float(sizes[k - 1]), norm_beside(error, left[:, : k - 1], right[: k - 1].T)
 
 
 def hidden_component(size: float, noise: float, k: int) -> tuple[str, ...]:

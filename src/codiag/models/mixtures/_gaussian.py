@@ -14,7 +14,15 @@ from sklearn.utils.validation import validate_data
 from codiag._arrays import is_dask
 from codiag._checks import RankDeficientError
 from codiag.methods import Method
-from codiag.models.base import CORE_METHOD, MomentModel, PartialFit, sum_over_rows, warn_caller
+from codiag.models.base import (
+    CORE_METHOD,
+    MomentModel,
+    PartialFit,
+    optional,
+    positive_integer,
+    sum_over_rows,
+    warn_caller,
+)
 from codiag.models.mixtures._gaussian_em import GaussianScores, em_sums, from_em_sums, log_likelihood
 from codiag.models.mixtures._gaussian_moments import (
     MAX_FEATURES,
@@ -26,9 +34,6 @@ from codiag.models.mixtures._gaussian_moments import (
     sums_of_samples,
 )
 from codiag.result import Factorization
-
-N_BIC_STEPS = 10
-"""Least number of EM steps after which numbers of Gaussians are compared by BIC; chosen by experience."""
 
 MomentsOf = Callable[..., LocatedMoments]
 """From a number of Gaussians, and whether to free moments of one variance per feature, to moments."""
@@ -45,12 +50,6 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
 
     .. math:: E[x x^\top] - \bar\sigma^2 I = \sum_i \pi_i \mu_i \mu_i^\top, \quad
         E[x^{\otimes 3}] - (\tilde m \otimes I + \dots) = \sum_i \pi_i \mu_i^{\otimes 3}.
-
-    *Needs* an array of shape (n, n_features), Gaussians with the same variance in every direction, and no more of them
-    than features. *Costs* a few passes over the samples, :math:`O(n d^2)`, then work on a core of k x k x k; a pass,
-    :math:`O(n d k)`, for each step of expectation maximization. *Guarantees* errors proportional to :math:`1 / \sqrt n`
-    if the model is right; the same estimate from every seed. *Fails* if Gaussians are not spherical, or if means are so
-    close that sampling noise hides their second moment, which a warning says.
 
     Parameters
     ----------
@@ -95,6 +94,17 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
 
     Notes
     -----
+    **Assumptions.** An array of shape (n, n_features), Gaussians with the same variance in every direction, and no more
+    of them than features.
+
+    **Complexity.** A few passes over the samples, :math:`O(n d^2)`, then work on a core of k x k x k; a pass,
+    :math:`O(n d k)`, for each step of expectation maximization.
+
+    **Guarantees.** Errors proportional to :math:`1 / \sqrt n` if the model is right; the same estimate from every seed.
+
+    **Limitations.** Fails if Gaussians are not spherical, or if means are so close that sampling noise hides their
+    second moment, which a warning says.
+
     `fit` also takes a dask array: sums of products of samples are formed block by block, where the blocks are, in two
     passes, and every step of expectation maximization is one more. `partial_fit` adds chunks, by moments alone; it
     stores the third moment, the cube of the number of features, which may be up to 256. Both estimates equal that of
@@ -112,7 +122,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
     """
 
     default_method: ClassVar[Method] = CORE_METHOD
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+    parameter_rules = MomentModel.parameter_rules | {"n_components": optional(positive_integer)}
     unbounded: ClassVar[frozenset[str]] = frozenset({"means_", "covariances_"})
 
     def __init__(
@@ -172,7 +182,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
 
     def _number_of_least_bic(self, moments_of: MomentsOf, most: int, samples: Samples) -> int:
         """Return the number of Gaussians, from 1 to `most`, with the least BIC after steps of EM."""
-        trial = clone(self).set_params(max_iter=max(self.max_iter, N_BIC_STEPS))
+        trial = clone(self).set_params(max_iter=max(self.max_iter, 10))
         criteria = []
         for k in range(1, most + 1):
             components = trial._best_start(moments_of, k)[0]

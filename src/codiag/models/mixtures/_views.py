@@ -22,6 +22,8 @@ from codiag.models.base import (
     ViewMoments,
     as_dense,
     hidden_component,
+    optional,
+    positive_integer,
     random_groups,
     random_signs,
     scaled,
@@ -31,7 +33,6 @@ from codiag.models.base import (
 from codiag.models.mixtures._gaussian_em import log_densities
 from codiag.models.mixtures._gaussian_moments import LEAST_VARIANCE
 from codiag.result import Factorization
-from codiag.tensors import CrossMomentTensor
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -65,13 +66,6 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
 
     The cross moment of the views, :math:`\sum_h \pi_h A_h \otimes B_h \otimes C_h`, is factorized without symmetrizing
     or whitening it.
-
-    *Needs* three views, arrays or sparse matrices with one row per sample, of which at least two have as many features
-    as there are components, and means that are linearly independent in each of these two. *Costs* a few passes over
-    the views; the moment is never formed. *Guarantees* errors proportional to one over the root of the number of
-    samples, whatever the distribution of the noise; the same estimate from every seed. *Fails* if views depend on each
-    other given the component, in which case ``weights_sum`` in `diagnostics_` is far from one, and if sampling noise
-    hides components, which a warning says.
 
     Parameters
     ----------
@@ -108,6 +102,19 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
     DawidSkene : Views that are votes.
     codiag.tensors.CrossMomentTensor : The moment that is factorized.
 
+    Notes
+    -----
+    **Assumptions.** Three views, arrays or sparse matrices with one row per sample, of which at least two have as many
+    features as there are components, and means that are linearly independent in each of these two.
+
+    **Complexity.** A few passes over the views; the moment is never formed.
+
+    **Guarantees.** Errors proportional to one over the root of the number of samples, whatever the distribution of the
+    noise; the same estimate from every seed.
+
+    **Limitations.** Fails if views depend on each other given the component, in which case ``weights_sum`` in
+    `diagnostics_` is far from one, and if sampling noise hides components, which a warning says.
+
     Examples
     --------
     >>> import numpy as np
@@ -119,18 +126,8 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
     [0.5, 0.5]
     """
 
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+    parameter_rules = MomentModel.parameter_rules | {"n_components": optional(positive_integer)}
     unbounded: ClassVar[frozenset[str]] = frozenset({"means_", "variances_"})
-
-    def __init__(
-        self,
-        n_components: int | None = 2,
-        *,
-        method: Any = None,
-        max_iter: int = 0,
-        random_state: int | None = None,
-    ) -> None:
-        super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
 
     def moments_function(self, data: Any) -> Callable[[int], MixtureMoments]:
         """Return a function from a number of components to moments of three views, arrays or sparse matrices (n, d)."""
@@ -149,7 +146,7 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
 
     def _moments_of(self, views: list[Any], units: list[float]) -> Callable[[int], MixtureMoments]:
         """Return a function from a number of components to moments of views that were divided by their units."""
-        moments = ViewMoments(CrossMomentTensor(*views))
+        moments = ViewMoments(views)
         pairs, errors = _pairs_and_errors(moments)
 
         def moments_of(k: int) -> MixtureMoments:

@@ -28,8 +28,6 @@ ENTRIES_PER_SAMPLE = 64 * N_FUNCTIONS
 cache."""
 RIDGE = 1e-2
 """Added to the correlation matrix of the functions, which is singular for a source with two values."""
-MAX_ROUNDS = 25
-"""Largest number of rounds of directions and joint diagonalization; a handful suffices if kurtosis is clear."""
 
 
 class Basis(NamedTuple):
@@ -103,12 +101,12 @@ def plug_in_rotation(
     """
     rotation = diagonalizer(projected_cumulants(samples, start), rng=rng).inverse
     unit = np.eye(rotation.shape[0])
-    for count in range(2, MAX_ROUNDS + 1):
+    for count in range(2, 26):
         change = Jacobi(tol=TOLERANCE, max_sweeps=4)(projected_cumulants(samples @ rotation.T, unit)).inverse
         rotation = change @ rotation
         if np.max(np.abs(change - np.rint(change))) < TOLERANCE:  # up to order and signs
             return rotation, count, True
-    return rotation, MAX_ROUNDS, False
+    return rotation, 25, False
 
 
 class JADE(BlindSources):
@@ -119,11 +117,6 @@ class JADE(BlindSources):
     same rotation (joint approximate diagonalization of eigenmatrices, JADE). They are formed for k directions u, first
     random ones, then the current sources, until these converge; to first order this is JADE with all k (k + 1) / 2
     matrices. Steps of a likelihood follow, with scores fitted to each source in the span of a few functions.
-
-    **Needs** sources of which at most one is Gaussian; samples may be dependent. **Costs** :math:`2 n k^3` operations
-    for each of a few rounds, and memory for :math:`k^3` numbers and the whitened samples. **Guarantees** the same
-    sources from every seed, if kurtosis separates them. **Fails** if two sources have nearly no kurtosis; they are then
-    listed in `unresolved_`. Likelihood steps may still separate them, but their start does not.
 
     Parameters
     ----------
@@ -170,6 +163,16 @@ class JADE(BlindSources):
 
     Notes
     -----
+    **Assumptions.** Sources of which at most one is Gaussian; samples may be dependent.
+
+    **Complexity.** :math:`2 n k^3` operations for each of a few rounds, and memory for :math:`k^3` numbers and the
+    whitened samples.
+
+    **Guarantees.** The same sources from every seed, if kurtosis separates them.
+
+    **Limitations.** Fails if two sources have nearly no kurtosis; they are then listed in `unresolved_`. Likelihood
+    steps may still separate them, but their start does not.
+
     An array of three axes is one of epochs, (n_epochs, n_channels, n_times), as in MNE; a list has recordings of any
     lengths, (n_samples, n_channels) each. The order of samples matters only for standard errors.
 
@@ -189,16 +192,6 @@ class JADE(BlindSources):
     >>> minimum_distance(model.components_, mixed.mixing) < 0.1, model.unresolved_
     (True, [])
     """
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        max_iter: int = 100,
-        diagonalizer: Diagonalizer | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        super().__init__(n_components, max_iter=max_iter, diagonalizer=diagonalizer, random_state=random_state)
 
     def _statistics(self, whitened: Recordings) -> np.ndarray:
         """Return all samples, (n, k)."""

@@ -18,7 +18,7 @@ from codiag.tensors._sparse import SparseTensor
 from codiag.tensors._sums import Contributions, Products, Ranges, SquaredDistance, SquaredNorm, Sum
 
 if TYPE_CHECKING:
-    from codiag.tensors.entries import Entries
+    from codiag.tensors.entries import ObservedEntries
 
 OfChunk = Callable[..., Contributions]
 """Called as ``function(argument, ranges, *blocks)`` for every chunk. Must be importable, as it is pickled by name."""
@@ -175,7 +175,7 @@ class DaskTensor(StoredTensor):
 
         return checked_chunk_weights(self, weights)
 
-    def observed_entries(self, weights: Any) -> Entries | None:
+    def observed_entries(self, weights: Any) -> ObservedEntries | None:
         from codiag.tensors.entries import ChunkedEntries
 
         return None if weights is None else ChunkedEntries(self, weights)
@@ -265,7 +265,7 @@ def _sums_of_chunk(sums: Sequence[Sum], ranges: Ranges, block: Array) -> Contrib
     """Return all sums of a pass for one chunk, computed as those of a tensor of its kind."""
     local = tensor_of_chunk(block)
     known: dict[Any, Array] = {}
-    own = [_prepared(one.within(ranges), local.reference, known) for one in sums]
+    own = [_prepared(one.restricted_to(ranges), local.reference, known) for one in sums]
     shares: Contributions = {}
     for number, (one, result) in enumerate(zip(sums, local.read(*own), strict=True)):
         shares |= {(number, *key): to_host(share) for key, share in one.shares(result, ranges).items()}

@@ -1,4 +1,4 @@
 """The observed entries of a tensor, with weights, and what objectives compute from them."""
 
 from codiag.tensors.entries._chunked import ChunkedEntries, checked_chunk_weights
-from codiag.tensors.entries._entries import LISTED_SHARE, DenseEntries, Entries, ListedEntries, entries_of_array
+from codiag.tensors.entries._entries import LISTED_SHARE, DenseEntries, ListedEntries, ObservedEntries, entries_of_array

@@ -15,11 +15,11 @@ from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._sums import Contributions, Ranges
 from codiag.tensors.chunked import DaskTensor, entries_of_chunk
-from codiag.tensors.entries._entries import Entries, entries_of_array
+from codiag.tensors.entries._entries import ObservedEntries, entries_of_array
 
 
 class Asked(NamedTuple):
-    """A method of `Entries`, and its arguments for the whole tensor."""
+    """A method of `ObservedEntries`, and its arguments for the whole tensor."""
 
     method: str
     factors: Sequence[Array] = ()
@@ -29,7 +29,7 @@ class Asked(NamedTuple):
     groups: Sequence[Sequence[int]] = ()
 
 
-class ChunkedEntries(Entries):
+class ChunkedEntries(ObservedEntries):
     """Entries in chunks, with weights in equal chunks: zero where nothing was observed.
 
     Parameters
@@ -199,7 +199,7 @@ def _in_order(ranges: Ranges, groups: Sequence[Sequence[int]]) -> np.ndarray:
     return in_order
 
 
-def _within(factors: Sequence[Array], ranges: Ranges) -> list[Array]:
+def _rows_of(factors: Sequence[Array], ranges: Ranges) -> list[Array]:
     return [factor[rows, :] for factor, rows in zip(factors, ranges, strict=True)]
 
 
@@ -207,27 +207,27 @@ def _by_start(parts: Sequence[Array], ranges: Ranges) -> Contributions:
     return {(mode, rows.start): part for mode, (part, rows) in enumerate(zip(parts, ranges, strict=True))}
 
 
-def _distance(local: Entries, asked: Asked, ranges: Ranges) -> Contributions:
-    return {(): local.distance(FactoredTensor(asked.weights, _within(asked.factors, ranges), symmetric=False))}
+def _distance(local: ObservedEntries, asked: Asked, ranges: Ranges) -> Contributions:
+    return {(): local.distance(FactoredTensor(asked.weights, _rows_of(asked.factors, ranges), symmetric=False))}
 
 
-def _distance_and_slopes(local: Entries, asked: Asked, ranges: Ranges) -> Contributions:
-    distance, slopes = local.distance_and_slopes(_within(asked.factors, ranges))
+def _distance_and_slopes(local: ObservedEntries, asked: Asked, ranges: Ranges) -> Contributions:
+    distance, slopes = local.distance_and_slopes(_rows_of(asked.factors, ranges))
     return {(): distance} | _by_start(slopes, ranges)
 
 
-def _row_sums(local: Entries, asked: Asked, ranges: Ranges) -> Contributions:
-    rows = getattr(local, asked.method)(_within(asked.factors, ranges), asked.mode)
+def _row_sums(local: ObservedEntries, asked: Asked, ranges: Ranges) -> Contributions:
+    rows = getattr(local, asked.method)(_rows_of(asked.factors, ranges), asked.mode)
     return {(asked.mode, ranges[asked.mode].start): rows}
 
 
-def _curved(local: Entries, asked: Asked, ranges: Ranges) -> Contributions:
-    return _by_start(local.gauss_newton_product(_within(asked.factors, ranges), _within(asked.moves, ranges)), ranges)
+def _curved(local: ObservedEntries, asked: Asked, ranges: Ranges) -> Contributions:
+    return _by_start(local.gauss_newton_product(_rows_of(asked.factors, ranges), _rows_of(asked.moves, ranges)), ranges)
 
 
-def _matrix(local: Entries, asked: Asked, ranges: Ranges) -> Contributions:
+def _matrix(local: ObservedEntries, asked: Asked, ranges: Ranges) -> Contributions:
     rank = asked.factors[0].shape[1]
-    matrix = local.gauss_newton_matrix(_within(asked.factors, ranges))
+    matrix = local.gauss_newton_matrix(_rows_of(asked.factors, ranges))
     ends = np.cumsum([0, *((rows.stop - rows.start) * rank for rows in ranges)])
     modes = range(len(ranges))
     return {

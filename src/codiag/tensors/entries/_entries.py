@@ -51,7 +51,7 @@ Terms: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]
 """From entries and components there to two numbers of each entry."""
 
 
-class Entries(ABC):
+class ObservedEntries(ABC):
     """The observed entries of a tensor, with their weights.
 
     A kind of storage implements `model` and `slopes`; the sums of objectives are made of these.
@@ -82,7 +82,7 @@ class Entries(ABC):
         """Return the sums over entries of a scale times the factor rows in the other modes, by rows of some modes."""
 
     @abstractmethod
-    def with_values(self, values: Array, weights: Array | None) -> Entries:
+    def with_values(self, values: Array, weights: Array | None) -> ObservedEntries:
         """Return the same entries with other values and weights."""
 
     @abstractmethod
@@ -183,7 +183,7 @@ class Entries(ABC):
         """Return the largest weight of an observed entry."""
         return 1.0 if self.weights is None else float(array_namespace(self.weights).max(self.weights))
 
-    def thinned(self, per_row: int, rng: np.random.Generator) -> Entries:
+    def thinned(self, per_row: int, rng: np.random.Generator) -> ObservedEntries:
         """Return a random part with about so many entries in each slice, reweighted to the same expectation.
 
         By default all entries: short lists are not thinned.
@@ -191,7 +191,7 @@ class Entries(ABC):
         return self
 
 
-class DenseEntries(Entries):
+class DenseEntries(ObservedEntries):
     """All entries of an array; missing ones have weight zero."""
 
     def __init__(self, entries: Array, weights: Array | None, *, symmetric: bool = False) -> None:
@@ -217,7 +217,7 @@ class DenseEntries(Entries):
         """Return factors in the library and on the device of the entries; they may be on the host."""
         return [to_namespace(factor, self.values) for factor in factors]
 
-    def with_values(self, values: Array, weights: Array | None) -> Entries:
+    def with_values(self, values: Array, weights: Array | None) -> ObservedEntries:
         return DenseEntries(values, weights, symmetric=self._symmetric)
 
     def tensor_of(self, values: Array) -> Tensor:
@@ -279,7 +279,7 @@ class DenseEntries(Entries):
         return _count_ascending(np.stack(np.nonzero(to_host(self._weights))), groups)
 
 
-class ListedEntries(Entries):
+class ListedEntries(ObservedEntries):
     """A list of entries; all others are missing.
 
     Parameters
@@ -328,7 +328,7 @@ class ListedEntries(Entries):
                 add_rows(total, indices[mode], product_of(rows, mode), scales[part])
         return totals
 
-    def with_values(self, values: Array, weights: Array | None) -> Entries:
+    def with_values(self, values: Array, weights: Array | None) -> ObservedEntries:
         return ListedEntries(self.indices, values, weights, self.shape, has_zeros=self.has_zeros)
 
     def tensor_of(self, values: Array) -> Tensor:
@@ -397,7 +397,7 @@ def _count_ascending(indices: np.ndarray, groups: Sequence[Sequence[int]]) -> in
     return int(np.count_nonzero(np.all(in_order, axis=0)))
 
 
-def entries_of_array(entries: Array, weights: Array) -> Entries:
+def entries_of_array(entries: Array, weights: Array) -> ObservedEntries:
     """Return the observed entries of an array: as a list if they are few, real, and the array is one of NumPy."""
     if not is_numpy_array(entries) or is_complex(entries):
         return DenseEntries(entries, weights)
