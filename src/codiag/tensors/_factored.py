@@ -93,12 +93,6 @@ class FactoredTensor(Tensor):
         """
         return int(self.weights.shape[0])
 
-    @property
-    def scaled_factors(self) -> list[Array]:
-        """The factors in double precision, the first one times the weights."""
-        factors = [to_double(factor) for factor in self.factors]
-        return [factors[0] * to_double(self.weights), *factors[1:]]
-
     def changed(self, change: Callable[[Array, int], Array], weights: Array | None = None) -> FactoredTensor:
         """Return the components with a function applied to every factor.
 
@@ -286,6 +280,12 @@ class FactoredTensor(Tensor):
         xp = array_namespace(self.weights)
         columns = khatri_rao([self.factors[0] * self.weights, *self.factors[1:-1]])
         return xp.reshape(columns @ xp.matrix_transpose(self.factors[-1]), self.shape)
+
+
+def scaled_factors(components: FactoredTensor) -> list[Array]:
+    """Return the factors of components in double precision, the first one times the weights."""
+    first, *others = (to_double(factor) for factor in components.factors)
+    return [first * to_double(components.weights), *others]
 
 
 def _in_own_range(factor: Array) -> Array:

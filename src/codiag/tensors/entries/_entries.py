@@ -34,7 +34,7 @@ from codiag._arrays import (
 )
 from codiag.tensors._base import Tensor
 from codiag.tensors._dense import DenseTensor
-from codiag.tensors._factored import FactoredTensor
+from codiag.tensors._factored import FactoredTensor, scaled_factors
 from codiag.tensors._sparse import SparseTensor
 from codiag.tensors._sums import khatri_rao, products_of
 
@@ -160,7 +160,7 @@ class ObservedEntries(ABC):
         return self.tensor_of(self.times_weights(self._gap(components)))
 
     def _gap(self, components: FactoredTensor) -> Array:
-        return to_double(self.values) - self.model(components.scaled_factors)
+        return to_double(self.values) - self.model(scaled_factors(components))
 
     def row_products(self, factors: Sequence[Array], mode: int) -> Array:
         r"""Return :math:`\sum_j o_j t_j z_{mj}` for each row of a mode, shape (d, k)."""
