@@ -24,10 +24,6 @@ from codiag._checks import as_number_array
 from codiag.tensors._base import Tensor, as_scale, check_shape, symmetry_of
 from codiag.tensors._sums import khatri_rao
 
-CANCELLED_SUM = 1e-6
-"""Sum of inner products of components, relative to the sum of their magnitudes, below which cancellation has lost more
-than 6 of 16 digits; the squared norm is then computed from a small core."""
-
 
 class FactoredTensor(Tensor):
     r"""The tensor :math:`\sum_i w_i\, a_i \otimes b_i \otimes c_i \otimes \dots`, given by its components.
@@ -255,7 +251,7 @@ class FactoredTensor(Tensor):
     def squared_norm(self) -> float:
         """Return the squared norm from inner products of the components, or from a small core if these cancel."""
         total, magnitude = self._products(self.weights, self.factors)
-        if not total < CANCELLED_SUM * magnitude:
+        if not total < 1e-6 * magnitude:  # else cancellation has lost more than 6 of 16 digits
             return total
         if not fits_block(math.prod(min(size, self.rank) for size in self.shape)):
             return max(total, 0.0)

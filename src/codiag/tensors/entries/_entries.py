@@ -42,9 +42,8 @@ LISTED_SHARE = 0.1
 """Share of observed entries below which they are listed: an entry of a list takes ten times as long as one of an
 array (measured)."""
 
-CHUNK, DEVICE_CHUNK = 2**18, 2**26
-"""Numbers, entries times components, that are worked on at a time: on the host what a cache holds, on an accelerator
-what keeps it busy."""
+CHUNK = 2**18
+"""Numbers, entries times components, that are worked on at a time on the host: what a cache holds."""
 
 
 Terms: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]
@@ -337,7 +336,7 @@ class ListedEntries(ObservedEntries):
 
     def _parts(self, rank: int) -> Iterator[slice]:
         """Yield some of the entries at a time."""
-        step = max((CHUNK if on_host(self.values) else DEVICE_CHUNK) // rank, 1)
+        step = max((CHUNK if on_host(self.values) else 2**26) // rank, 1)  # more keep an accelerator busy
         return (slice(start, start + step) for start in range(0, self.values.shape[0], step))
 
     def row_grams(self, factors: Sequence[Array], mode: int) -> Array:
