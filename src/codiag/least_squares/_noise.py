@@ -181,6 +181,5 @@ def largest_term_of_unit_noise(
     thousand cases. The noise is that before averaging over permutations of modes. A complex entry is two numbers of
     variance one, and factors of size :math:`d_g` have :math:`2 d_g` real coordinates.
     """
-    return sum(math.sqrt(numbers_per_entry * len(group) * shape[group[0]]) for group in groups) + math.sqrt(
-        -2 * math.log(LEVEL)
-    )
+    mean = sum(math.sqrt(numbers_per_entry * len(group) * shape[group[0]]) for group in groups)
+    return mean + math.sqrt(-2 * math.log(LEVEL))  # the norm is a Lipschitz function: Gaussian concentration

@@ -197,7 +197,7 @@ def with_sides(problem: Problem, tensor: Tensor, bases: tuple[Array | None, ...]
     modes = range(1 if tensor.symmetric else tensor.order)
     sizes = [size if basis is None else basis.shape[1] for size, basis in zip(tensor.shape, bases, strict=True)]
     n_entries = sum(math.prod(sizes) // sizes[mode] * tensor.shape[mode] for mode in modes)
-    if not fits_block(n_entries) and 64 * n_entries > tensor.n_stored:
+    if not fits_block(n_entries) and 64 * n_entries > tensor.n_stored:  # they must cost little memory
         return compressed(problem, tensor, bases)
     turned = _conjugates(bases)
     requests = [Core(tuple(None if other == mode else basis for other, basis in enumerate(turned))) for mode in modes]
@@ -243,6 +243,7 @@ def home_of(problem: Problem) -> Array:
     Equations for steps are many small operations, for which an accelerator takes longer than the host.
     """
     exact = to_double(problem.tensor.reference)
+    # A step multiplies all rows by a dozen k x k matrices: a millisecond at this size, as launching its kernels takes.
     is_far = not on_host(exact) and problem.rank**2 * sum(problem.tensor.shape) <= 2**21
     return to_host(exact) if is_far else exact
 
