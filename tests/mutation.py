@@ -43,8 +43,6 @@ MUTANTS = {
     "ROUGHEST": Mutant("1e4", "tests/search tests/least_squares"),
     "FIRST_DAMPING": Mutant("1e6", "tests/search tests/least_squares"),
     "DEGENERATE_RATIO": Mutant("1e9", "tests/search tests/least_squares"),
-    "MAX_SWEEPS": Mutant("1", "tests/search tests/least_squares"),
-    "ROUGH_SWEEPS": Mutant("1", "tests/search tests/least_squares"),
     "BRIEF_SWEEPS": Mutant("1", "tests/search tests/least_squares"),
     "BRIEF_STEP": Mutant("1.0", "tests/search tests/least_squares"),
     "PER_UNKNOWN": Mutant("10**9", "tests/tensors/test_entries.py"),

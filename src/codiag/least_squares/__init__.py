@@ -73,7 +73,6 @@ from codiag.least_squares._tolerances import (
     BRIEF_SWEEPS,
     DEGENERATE_RATIO,
     FIRST_DAMPING,
-    MAX_SWEEPS,
     MOST_PRODUCTS,
     NEGLIGIBLE,
     ROUGHEST,

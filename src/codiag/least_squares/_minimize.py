@@ -18,13 +18,12 @@ from codiag.least_squares._tolerances import (
     INSIGNIFICANT,
     NEGLIGIBLE,
     PER_UNKNOWN,
-    ROUGH_SWEEPS,
     ROUGHEST,
 )
 from codiag.problem import Problem, interior
 from codiag.tensors import FactoredTensor
 
-ROUGH = Limits(max_iter=ROUGH_SWEEPS, tol=NEGLIGIBLE, gain=ROUGHEST, rough=True)
+ROUGH = Limits(max_iter=100, tol=NEGLIGIBLE, gain=ROUGHEST, rough=True)
 """Limits for a start: until two steps gain less than a tenth of a noise variance. Ends of one minimum then differ by a
 fraction of a variance."""
 
