@@ -163,8 +163,8 @@ class Steps:
         objective = self.objective
         if self._curvature is None or self._curvature.point is not state.point:
             self._curvature = objective.step_curvature(state.point, state.gradient)
-        accuracy, scale = objective.curvature_error, objective.squared_norm
-        return damped_step(self._curvature, state.gradient, damping, scale, max_products, accuracy, self._budget)
+        scale = objective.squared_norm
+        return damped_step(self._curvature, state.gradient, damping, scale, max_products, budget=self._budget)
 
 
 class Damping:

@@ -51,8 +51,8 @@ BRIEF_STEP = 1e-4
 difference of large numbers."""
 
 PER_UNKNOWN = 100
-"""Entries per unknown of a row in a random part of a long list: the Gauss-Newton matrix of the part is then within a
-fifth of the whole one (2 / sqrt(100), the edge of the Marchenko-Pastur law)."""
+"""Entries per unknown from which the Gauss-Newton matrix of observed entries is within a fifth of its expectation
+(2 / sqrt(100), the edge of the Marchenko-Pastur law)."""
 
 MOST_PRODUCTS = 200
 """Products with the Gauss-Newton matrix in one step, at most. Steps that would need more are poorly determined; the
