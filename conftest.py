@@ -24,6 +24,8 @@ EXAMPLES_NEED = {
     "Factorization.to_xarray": "xarray",
     "HiddenStates.to_hmmlearn": "hmmlearn",
     "MixedMembershipCommunities.to_cdlib": "cdlib",
+    "Parafac2Fit.plot": "matplotlib",
+    "Parafac2Fit.to_xarray": "xarray",
     "RankChoice.plot": "matplotlib",
 }
 collect_ignore = [place for package, places in NEEDS.items() if find_spec(package) is None for place in places]

@@ -19,7 +19,7 @@ from benchmarks.measure import cpu_seconds, megabytes, run_parts, table, timed
 from codiag.datasets import load_kos
 from codiag.models import HiddenMarkov, LatentDirichlet, SphericalGaussianMixture
 from codiag.models.chains import baum_welch_sums
-from codiag.models.topics import Start, WordPosteriors, log_likelihood, refined, topic_mixtures
+from codiag.models.topics import Start, log_likelihood, refined, topic_mixtures
 from codiag.synthetic import unit_factor
 
 # Topics
@@ -62,7 +62,7 @@ def from_random(counts: sparse.csr_array, k: int, seed: int) -> tuple[np.ndarray
     """Return topics and prior after the same steps that codiag takes, from a random start: the control."""
     random = np.random.default_rng(seed).dirichlet(np.ones(counts.shape[1]), k)
     mean = np.asarray(counts.sum(axis=0)).ravel() / counts.sum()
-    start = Start.of(WordPosteriors, random, np.full(k, 1 / k), mean, has_fixed_sum=False)
+    start = Start.of(random, np.full(k, 1 / k), mean, has_fixed_sum=False)
     found = refined(counts, start, 30).counts
     return found.topics, found.prior
 

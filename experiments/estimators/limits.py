@@ -10,12 +10,11 @@ import numpy as np
 
 from codiag._arrays import asarray_like, to_host
 from codiag.diagonalize import UWEDGE
-from codiag.extending import Estimate, Limits, Method
-from codiag.least_squares import Log, rotate, split_columns, with_best_weights
+from codiag.extending import Estimate, Limits, Method, minimize
+from codiag.least_squares import Log, split_columns, unit_components, with_best_weights
 from codiag.problem import Problem
 from codiag.reduction import reduce
 from codiag.starts import Roles, components_from_sides, gram_null_space
-from codiag.tensors import FactoredTensor
 
 
 def orthogonal_oracle(
@@ -23,8 +22,9 @@ def orthogonal_oracle(
 ) -> list[np.ndarray]:
     """Return the orthonormal factors nearest to the tensor in least squares, from the true ones."""
     problem = Problem(tensor, factors[0].shape[1], constraints="orthogonal", symmetric=symmetric)
-    start = FactoredTensor(np.ones(problem.rank), factors, symmetric=symmetric)
-    return list(rotate(problem, start, Limits(max_iter, tol, gain=0.0)).components.factors)
+    start = with_best_weights(problem.tensor, factors)
+    end = minimize(problem, start, Limits(max_iter, tol, gain=0.0))
+    return list(unit_components(end.components).factors)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ import numpy as np
 
 from codiag.least_squares import Log
 from codiag.methods import OJD, TPM
-from codiag.models.base import leading_range, on_simplex_rows, view_moments
+from codiag.models.base import ViewMoments, leading_range, on_simplex_rows
 from codiag.models.communities import as_network, scaled_stars
 from codiag.tensors import FactoredTensor, Tensor, symmetrize
 from experiments.fitting import silent_fit
@@ -66,7 +66,7 @@ class WhiteStars:
         views = [stars.links[parts[0]][:, leaf] for leaf in parts[1:]]
         bases = [_basis(views, place) for place in range(3)]
         small = [view @ basis for view, basis in zip(views, bases, strict=True)]
-        moments = view_moments(small, weights, ALPHA)
+        moments = ViewMoments(small, weights, ALPHA)
         to_last = [
             moments.pairs(2, 1) @ np.linalg.pinv(moments.pairs(0, 1)),
             moments.pairs(2, 0) @ np.linalg.pinv(moments.pairs(1, 0)),

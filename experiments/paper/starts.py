@@ -17,7 +17,6 @@ from codiag.models.base import ViewMoments, view_problem
 from codiag.models.crowd import as_votes
 from codiag.result import solve
 from codiag.synthetic import orthonormal_factor
-from codiag.tensors import CrossMomentTensor
 from experiments.claims import Claim, Ruling, Trials, of_parts
 from experiments.paper.crowd import SETS, TITLES, has_crowds
 from experiments.paper.trials import grid, history, n_trials, table_of
@@ -65,7 +64,7 @@ def crowd_moments(name: str) -> tuple[ViewMoments, int]:
     flat = (votes.task * 3 + groups[votes.worker]) * k + votes.label
     counted = np.bincount(flat, minlength=votes.tasks.size * 3 * k).astype(np.float64).reshape(-1, 3, k)
     counted /= np.sqrt(counted.mean(axis=0) + 1 / votes.tasks.size)
-    return ViewMoments(CrossMomentTensor(*(np.ascontiguousarray(counted[:, group]) for group in range(3)))), k
+    return ViewMoments([np.ascontiguousarray(counted[:, group]) for group in range(3)]), k
 
 
 def _cells(quick: bool) -> list[Cell]:

@@ -8,10 +8,12 @@ the parameters of latent-variable models.
 ======================== ==========================================================================
 `factorize`              One tensor: dense, sparse, in chunks, with missing entries, under constraints.
 `factorize_each`         Many tensors, in parallel.
+`parafac2`               Matrices with common columns whose profiles evolve.
 `compare`                Which component of one fit is which of another.
 `choose_rank`            How many components the data supports, and why.
 `joint_diagonalize`      The common factors of a stack of matrices.
 `Factorization`          What `factorize` returns: weights, factors, standard errors, diagnosis, plots.
+`Parafac2Fit`            What `parafac2` returns.
 `Diagonalization`        What `joint_diagonalize` returns.
 `RankChoice`             What `choose_rank` returns.
 `Problem`                What is asked of a method: tensor, rank, constraints, observed entries.
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from codiag._checks import ConvergenceWarning
     from codiag._factorize import factorize
     from codiag._factorize_each import FailedFitsError, factorize_each
+    from codiag._parafac2 import Parafac2Fit, parafac2
     from codiag.diagonalize import Diagonalization, joint_diagonalize
     from codiag.metrics import compare, factor_error, match_components
     from codiag.problem import Problem
@@ -58,6 +61,7 @@ __all__ = [
     "Diagonalization",
     "Factorization",
     "FailedFitsError",
+    "Parafac2Fit",
     "Problem",
     "RankChoice",
     "__version__",
@@ -68,6 +72,7 @@ __all__ = [
     "factorize_each",
     "joint_diagonalize",
     "match_components",
+    "parafac2",
 ]
 
 _HOMES = {
@@ -75,6 +80,7 @@ _HOMES = {
     "Diagonalization": "diagonalize",
     "Factorization": "result",
     "FailedFitsError": "_factorize_each",
+    "Parafac2Fit": "_parafac2",
     "Problem": "problem",
     "RankChoice": "selection",
     "choose_rank": "selection",
@@ -84,6 +90,7 @@ _HOMES = {
     "factorize_each": "_factorize_each",
     "joint_diagonalize": "diagonalize",
     "match_components": "metrics",
+    "parafac2": "_parafac2",
 }
 
 _PACKAGES = (

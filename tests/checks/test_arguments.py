@@ -34,7 +34,7 @@ CUBE = np.random.default_rng(0).standard_normal((3, 3, 3))
         (lambda: diagnosis.kruskal_rank(FACTOR, tol=-1), ValueError, "^tol must"),
         (lambda: diagnosis.kruskal_condition([FACTOR]), ValueError, "three modes or"),
         (lambda: diagnosis.kruskal_condition([FACTOR, FACTOR, FACTOR[:, :2]]), ValueError, "one number of columns"),
-        (lambda: diagnosis.diagnose(3), TypeError, "^fit must"),
+        (lambda: diagnosis.assess(3), TypeError, "^fit must"),
     ],
 )
 def test_diagnosis(call, kind, words):

@@ -121,6 +121,21 @@ def test_scale_of_a_start_does_not_matter():
     np.testing.assert_allclose(one.factor, two.factor, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e-300, 1e-160, 1e160, 1e300])
+@pytest.mark.parametrize("name", DIAGONALIZERS)
+def test_huge_and_tiny_starts(name, size):
+    """Free factors start from rows of any size; orthonormal ones refuse rows that are not, without overflow."""
+    case = DIAGONALIZERS[name]
+    stack = case.stack(4, 5).matrices
+    init = size * np.eye(4) if case.symmetric else (size * np.eye(4), np.eye(4))
+    if case.orthogonal:
+        with pytest.raises(ValueError, match="^init must have orthonormal rows"):
+            case.method(stack, init=init)
+    else:
+        assert case.method(stack, init=init, rng=0).converged
+
+
 STACK = DIAGONALIZERS["UWEDGE"].stack(4, 5).matrices
 LOW = DIAGONALIZERS["UWEDGE"].stack(4, 5, rank=2).matrices
 

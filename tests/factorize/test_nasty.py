@@ -209,6 +209,36 @@ class TestNumbers:
         expected = codiag.factorize(problem.tensor, 3, rng=0).weights
         np.testing.assert_allclose(fit.weights / scale, expected, rtol=1e-4)
 
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize("scale", [1e-150, 1e-90, 1e90, 1e150])
+    @pytest.mark.parametrize("options", [{}, {"mask": np.random.default_rng(0).random((5, 6, 7)) < 0.8}], ids=str)
+    def test_errors_and_diagnosis_do_not_depend_on_the_unit(self, scale, options):
+        tensor = noisy_tensor((5, 6, 7), 2, noise=0.01, rng=0).tensor
+        here, there = (codiag.factorize(unit * tensor, 2, rng=0, **options) for unit in (1.0, scale))
+        assert there.relative_error == pytest.approx(here.relative_error, rel=1e-9)
+        np.testing.assert_allclose(there.standard_errors, here.standard_errors, rtol=1e-9)
+        np.testing.assert_allclose(there.weight_standard_errors / scale, here.weight_standard_errors, rtol=1e-9)
+        there.conf_int()
+        assert there.diagnose().residual_ratio == pytest.approx(here.diagnose().residual_ratio, rel=1e-6)
+        assert there.diagnose().advice == here.diagnose().advice
+
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize("weight", [1e-308, 1e-200, 1e200, 1e308])
+    def test_only_ratios_of_weights_matter(self, weight):
+        tensor = noisy_tensor((5, 6, 7), 2, noise=0.1, rng=0).tensor
+        fit = codiag.factorize(tensor, 2, weights=np.full(tensor.shape, weight), rng=0)
+        assert fit.relative_error == pytest.approx(codiag.factorize(tensor, 2, rng=0).relative_error, rel=1e-9)
+
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize("n_missing", [0, 5])
+    @pytest.mark.parametrize("largest", [1.0, 6e4])
+    def test_half_precision(self, largest, n_missing):
+        """Numbers of half precision are widened before they are summed, or their sums would overflow."""
+        problem = noisy_tensor((5, 6, 7), 2, rng=0)
+        tensor = (problem.tensor / np.max(np.abs(problem.tensor)) * largest).astype(np.float16)
+        tensor.ravel()[:n_missing] = np.nan
+        assert_same_factors(codiag.factorize(tensor, 2, rng=0), problem, 1e-2)
+
     @pytest.mark.parametrize(("dtype", "scale"), [(np.float64, 1e-200), (np.float32, 1e-30)])
     def test_what_underflows_is_not_called_zero(self, dtype, scale):
         with pytest.raises(ValueError, match="whose squares fit into"):

@@ -201,6 +201,8 @@ def about_diagnosis(fit: Any) -> Problems:
     found = fit.diagnose()
     if not all(line.endswith(".") and " " in line for line in str(found).split("\n")):
         yield "diagnosis", f"is not made of sentences: {found}"
+    if len(found.advice) > 3 or str(found).count("try rank") != (found.advised_rank is not None):
+        yield "diagnosis", f"has more than one advice: {found}"
     if len(found.verdicts) != fit.rank:
         yield "diagnosis", f"{len(found.verdicts)} verdicts for {fit.rank} components"
     weights = np.asarray(fit.weights, dtype=np.float64) / max(float(np.max(np.abs(fit.weights))), 1e-300)
@@ -208,8 +210,8 @@ def about_diagnosis(fit: Any) -> Problems:
     inner = np.outer(weights, weights) * np.prod(grams, axis=0)
     for i, j in combinations(range(fit.rank), 2):
         together, apart = inner[i, i] + inner[j, j] + 2 * inner[i, j], inner[i, i] + inner[j, j]
-        if together < 0.1 * apart and "well" in (found.verdicts[i], found.verdicts[j]):
-            yield "diagnosis", f"components {i} and {j} cancel to {together / apart:.2g} and count as well determined"
+        if together < 0.1 * apart and "determined" in (found.verdicts[i], found.verdicts[j]):
+            yield "diagnosis", f"components {i} and {j} cancel to {together / apart:.2g} and count as determined"
 
 
 def same_again(refit: Callable[..., Any], held: Held) -> Check:

@@ -95,6 +95,11 @@ def _cancelling() -> Case:
     return Case("degenerate", codiag.factorize, {"tensor": tensor, "rank": 2, "rng": 0}, True, (about_itself,))
 
 
+def _called_determined(found: Any) -> Any:
+    """Return an assessment that calls all components determined."""
+    return replace(found, components={**found.components, "verdict": np.full(len(found.verdicts), "determined")})
+
+
 def _unnamed() -> Case:
     return Case("unnamed", lambda number: NLS(tol=number), {"number": -1.0}, None)
 
@@ -115,7 +120,7 @@ FAULTS = {
     "a saddle": Fault("saddle", _refuse, calls=st.builds(_at_saddle)),
     "good of what cancels": Fault(
         "diagnosis",
-        lambda real, fit: replace(real(fit), verdicts=("well",) * fit.rank),
+        lambda real, fit: _called_determined(real(fit)),
         "codiag.Factorization.diagnose",
         st.builds(_cancelling),
     ),

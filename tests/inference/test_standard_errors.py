@@ -10,9 +10,14 @@ from scipy.optimize import linear_sum_assignment
 
 import codiag
 from benchmarks.noise_kinds import NOISES, spectra
-from codiag.inference import Linearization, NoiseModel, RangeLinearization
-from codiag.inference._sandwich import FibreCovariance, Variances
-from codiag.inference._standard_errors import gain_covariances
+from codiag.inference import (
+    FibreCovariance,
+    Linearization,
+    NoiseModel,
+    RangeLinearization,
+    Variances,
+    gain_covariances,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
 

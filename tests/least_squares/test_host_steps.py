@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 
@@ -13,13 +14,11 @@ from codiag.constraints import NonNegative, Ridge
 from codiag.least_squares import (
     DIRECT_UNKNOWNS,
     ROUGH,
-    DenseSteps,
     LeastSquares,
     Limits,
     Steps,
     minimize,
     random_components,
-    steps_for,
 )
 from codiag.problem import Problem
 from codiag.reduction import with_sides
@@ -34,13 +33,14 @@ BORDER[0, 0, 1] = BORDER[0, 1, 0] = BORDER[1, 0, 0] = 1.0
 """A tensor of rank 3 that tensors of rank 2 come arbitrarily near to, so that there is no best one."""
 
 
-def draw(shape, rank, *, symmetric=False, constraints=None, observed=None):
+def draw(shape, rank, *, symmetric=False, constraints=None, observed=None, library=np.asarray):
     """Return an objective, with a point near no minimum."""
     rng = np.random.default_rng(0)
     tensor = rng.standard_normal(shape)
     if symmetric:
         tensor = sum(tensor.transpose(axes) for axes in itertools.permutations(range(tensor.ndim)))
-    problem = Problem(tensor, rank, constraints=constraints, weights=observed, symmetric=symmetric)
+    weights = None if observed is None else library(observed)
+    problem = Problem(library(tensor), rank, constraints=constraints, weights=weights, symmetric=symmetric)
     start = random_components(problem.tensor, rank, rng)
     objective = LeastSquares(problem, start)
     return objective, objective.projected(objective.parametrization.vectorize(start))
@@ -52,23 +52,24 @@ CASES = [(shape, rank, False) for shape, rank in SHAPES] + [(shape, rank, True) 
 @pytest.mark.parametrize(("shape", "rank", "symmetric"), CASES)
 @pytest.mark.parametrize("constraints", [None, Ridge(0.3), NonNegative()], ids=["free", "ridge", "nonnegative"])
 def test_steps_are_those_of_any_library(shape, rank, symmetric, constraints):
-    objective, point = draw(shape, rank, symmetric=symmetric, constraints=constraints)
-    quick, plain = steps_for(objective), Steps(objective)
-    assert isinstance(quick, DenseSteps)
-    states = quick.evaluated(point), plain.evaluated(point)
-    assert states[0].objective == pytest.approx(states[1].objective, rel=1e-12)
-    np.testing.assert_allclose(states[0].gradient, states[1].gradient, atol=1e-11 * np.abs(states[1].gradient).max())
+    options = {"symmetric": symmetric, "constraints": constraints}
+    (here, point), (there, same) = (draw(shape, rank, library=kind, **options) for kind in (np.asarray, strict.asarray))
+    steps, others = Steps(here), Steps(there)
+    state, other = steps.evaluated(point), others.evaluated(same)
+    gradient = np.asarray(other.gradient)
+    assert state.objective == pytest.approx(other.objective, rel=1e-12)
+    np.testing.assert_allclose(state.gradient, gradient, atol=1e-11 * np.abs(gradient).max())
     for damping in (1e-1, 1e-3):
-        (move, promised), (other, told) = (steps.step(states[1], damping) for steps in (quick, plain))
-        assert promised == pytest.approx(told, rel=1e-2)  # conjugate gradients end early, and preconditioners differ
+        (move, promised), (image, told) = steps.step(state, damping), others.step(other, damping)
+        assert promised == pytest.approx(told, rel=1e-2)  # conjugate gradients end early
         if constraints is None or (isinstance(constraints, NonNegative) and point.size <= DIRECT_UNKNOWNS):
-            np.testing.assert_allclose(move, other, atol=1e-7 * np.abs(other).max())
+            np.testing.assert_allclose(move, np.asarray(image), atol=1e-6 * np.abs(move).max())
 
 
 @pytest.mark.parametrize(("shape", "rank", "symmetric"), CASES)
 def test_gradient_is_the_derivative(shape, rank, symmetric):
     objective, point = draw(shape, rank, symmetric=symmetric, constraints=Ridge(0.2))
-    steps = steps_for(objective)
+    steps = Steps(objective)
     direction = np.random.default_rng(1).standard_normal(point.shape)
     values = [steps.evaluated(point + change * direction).objective for change in (1e-5, -1e-5)]
     slope = float(np.sum(steps.evaluated(point).gradient * direction))
@@ -80,16 +81,9 @@ def test_steps_with_few_entries_missing_use_the_expected_matrix():
     shape, rank = (30, 31, 32), 3
     weights = np.where(np.random.default_rng(3).random(shape) < 0.2, 0.0, 2.0)
     objective, point = draw(shape, rank, observed=weights)
-    quick, plain = steps_for(objective), Steps(objective)
-    assert isinstance(quick, DenseSteps)
     assert objective.expected_share == pytest.approx(weights.mean())
-    states = quick.evaluated(point), plain.evaluated(point)
-    assert states[0].objective == pytest.approx(states[1].objective, rel=1e-12)
-    np.testing.assert_allclose(states[0].gradient, states[1].gradient, atol=1e-11 * np.abs(states[1].gradient).max())
-    moves = [steps.step(states[1], 1e-3)[0] for steps in (quick, plain)]
-    np.testing.assert_allclose(*moves, atol=1e-7 * np.abs(moves[1]).max())
     exact = objective.curvature(point).matrix()
-    expected = objective.step_curvature(point, states[0].gradient).matrix()
+    expected = objective.step_curvature(point, np.zeros_like(point)).matrix()
     roots = np.linalg.cholesky(expected + 1e-9 * np.trace(expected) * np.eye(expected.shape[0]))
     whitened = np.linalg.solve(roots, np.linalg.solve(roots, exact).T)
     values = np.linalg.eigvalsh(whitened)
@@ -103,13 +97,6 @@ def test_steps_with_too_many_entries_missing_use_the_observed_ones(missing, is_e
     observed = np.random.default_rng(3).random((10, 11, 12)) > missing
     objective, _ = draw((10, 11, 12), 3, observed=observed)
     assert (objective.expected_share is not None) is is_expected
-    assert isinstance(steps_for(objective), DenseSteps) is is_expected
-
-
-@pytest.mark.parametrize("constraints", [["orthogonal", None, None], [Ridge(0.1), Ridge(0.2), Ridge(0.2)]])
-def test_other_constraints_take_the_steps_that_know_them(constraints):
-    objective, _ = draw((4, 5, 6), 3, constraints=constraints)
-    assert type(steps_for(objective)) is Steps
 
 
 def test_steps_that_are_linear_in_the_point_are_extrapolated_to_where_they_vanish():
@@ -156,7 +143,7 @@ def test_no_best_fit_is_said():
         fit = codiag.factorize(BORDER, 2, rng=0)
     assert not fit.converged
     assert fit.relative_error < 0.05  # the infimum is zero
-    assert "no best fit with rank 2" in str(fit.diagnose())
+    assert "degenerate" in str(fit.diagnose())
 
 
 def test_a_ridge_holds_components_back():

@@ -37,6 +37,7 @@ ENTRIES = {"_factorize", "_factorize_each"}
 ROOT = {"__init__", "__main__", *ENTRIES}
 LAZY = {  # imported inside functions, because the result of a fit offers what is built above it
     ("_factorize", "selection"),
+    ("_parafac2", "plotting"),
     ("result", "plotting"),
     ("result", "selection"),
     ("result", "diagnosis"),

@@ -14,7 +14,7 @@ from benchmarks.noise_kinds import NOISES, spectra
 from codiag.constraints import Fixed, NonNegative, Orthogonal
 from codiag.inference import restricted_sensitivity
 from codiag.metrics import core_consistency
-from codiag.selection._upward import held_out_deviances
+from codiag.selection import held_out_deviances
 from codiag.synthetic import fluorescence, noisy_tensor
 from codiag.tensors import FactoredTensor, SparseTensor
 

@@ -39,6 +39,8 @@ def asarray_like(values: np.ndarray, reference: Array) -> Array:
 
 def to_namespace(array: Array, reference: Array) -> Array:
     """Return an array in the library and the precision of the reference, without a copy if it has them already."""
+    if type(array) is type(reference) is np.ndarray and array.dtype == reference.dtype:
+        return array  # small problems spend their time in calls like this
     xp = array_namespace(reference)
     if array_namespace(array) is not xp:
         return asarray_like(to_host(array), reference)

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array, is_torch_array
+from array_api_compat import is_array_api_obj, is_numpy_array, is_torch_array
 
 from codiag._arrays import (
     Array,
     adjoint,
+    array_namespace,
     asarray_like,
     asymmetric,
     epsilon,

@@ -10,6 +10,7 @@ from codiag._text._writing import (
     escape_control,
     html_paragraphs,
     html_table,
+    listed,
     save_arrays,
     text_table,
     write_text,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from html import escape
@@ -76,6 +76,12 @@ MOST_ROWS = 30
 def counted(number: int, noun: str) -> str:
     """Return a number and a noun, in the plural unless the number is one."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(items: Sequence[object]) -> str:
+    """Return items as words: "1, 2 and 3"."""
+    words = [str(item) for item in items]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def text_table(columns: Mapping[str, Iterable[object]]) -> str:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._arrays import Array, identity
+from codiag._arrays import Array, array_namespace, identity
 
 NEARLY_SINGULAR = 1e-12
 """Share of the trace of a row's equations that is added to their diagonal, so that rows with too few observed entries

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._arrays import Array, take, to_host, to_namespace
+from codiag._arrays import Array, array_namespace, take, to_host, to_namespace
 from codiag._checks import as_number_array
 from codiag.constraints._base import Constraint
 

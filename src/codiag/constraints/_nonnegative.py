@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
-from codiag._arrays import Array, blocks, epsilon, identity
+from codiag._arrays import Array, array_namespace, blocks, epsilon, identity
 from codiag.constraints._base import Constraint, times_gram
 
 FULL_EXCHANGES = 3

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._arrays import Array, identity
+from codiag._arrays import Array, array_namespace, identity
 from codiag.constraints._base import GRADIENT_STEPS, Constraint, times_gram
 
 

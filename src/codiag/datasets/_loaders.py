@@ -11,15 +11,6 @@ from scipy.io import loadmat
 
 from codiag.datasets._registry import check_contents, locate, source_of
 
-NEAR_RAYLEIGH, NEAR_RAMAN, BELOW = 20.0, 12.0, 5.0
-"""Nanometres around the scatter of water, and below the excitation, that are left out."""
-
-RAMAN_SHIFT = 3400.0
-"""Of water, in inverse centimetres."""
-
-DIGITS = 1e4
-"""Units in which a checksum counts entries that are not whole."""
-
 
 @dataclass(frozen=True, eq=False)
 class FluorescenceData:
@@ -44,22 +35,6 @@ class FluorescenceData:
     emission: np.ndarray
     excitation: np.ndarray
 
-    def without_scatter(self) -> np.ndarray:
-        """Return the tensor with NaN where light is scattered, and not fluorescence: Rayleigh's and Raman's lines.
-
-        Returns
-        -------
-        numpy.ndarray
-            Of the same shape; `codiag.factorize` takes NaN for missing.
-        """
-        emission, excitation = self.emission[:, None], self.excitation[None, :]
-        raman = 1e7 / (1e7 / excitation - RAMAN_SHIFT)
-        scattered = np.abs(emission - excitation) < NEAR_RAYLEIGH
-        scattered |= np.abs(emission - 2 * excitation) < NEAR_RAYLEIGH
-        scattered |= np.abs(emission - raman) < NEAR_RAMAN
-        scattered |= emission < excitation - BELOW
-        return np.where(scattered, np.nan, self.tensor)
-
 
 def load_eem(*, download: bool = False) -> FluorescenceData:
     """Load the fluorescence of 15 water samples, the example of the R package staRdom.
@@ -73,7 +48,7 @@ def load_eem(*, download: bool = False) -> FluorescenceData:
     Returns
     -------
     FluorescenceData
-        ``tensor`` of shape (15, 99, 46), samples x emission x excitation, and ``without_scatter()``.
+        ``tensor`` of shape (15, 99, 46), samples x emission x excitation.
 
     See Also
     --------
@@ -93,7 +68,7 @@ def load_eem(*, download: bool = False) -> FluorescenceData:
         data = FluorescenceData(
             file["X"].astype(np.float64), file["samples"].astype(str), file["emission"], file["excitation"]
         )
-    check_contents("eem", [np.rint(DIGITS * data.tensor), data.emission, data.excitation, data.samples])
+    check_contents("eem", [np.rint(1e4 * data.tensor), data.emission, data.excitation, data.samples])
     return data
 
 

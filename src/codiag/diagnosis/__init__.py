@@ -3,7 +3,7 @@
 ==================================================== ===========================================================
 Question                                             Functions
 ==================================================== ===========================================================
-What does the data show of a fit, and what to do?    `assess`, which `codiag.Factorization.diagnose` calls
+What does the data show of a fit, and what to do?    `assess`, which returns an `Assessment`
 How large are they for unknown white noise?          `codiag.Diagonalization.standard_errors`
 Are the components unique?                           `kruskal_condition`, `kruskal_rank`, `uniqueness_moduli`
 How nearly dependent are the columns of a factor?    `factor_condition`, `incoherence`
@@ -19,8 +19,10 @@ Examples
 """
 
 from codiag._checks import public_names
-from codiag.diagnosis._assessment import FAIR, NOT, UNKNOWN, Assessment, Facts, assess, deviance_without, listed
+from codiag.diagnosis._advice import advice_on_optimum
+from codiag.diagnosis._assessment import Assessment, assess
 from codiag.diagnosis._data import Entry, lone_entries
+from codiag.diagnosis._facts import FAIR, NOT, UNKNOWN, Facts, deviance_without
 from codiag.diagnosis._halves import Halves
 from codiag.diagnosis._identifiability import (
     as_columns,

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from codiag._arrays import is_complex, to_double, to_host
+from codiag._text import listed
 from codiag.diagnosis._data import LOUD, empty_rows
+from codiag.diagnosis._facts import NOT, Facts
 from codiag.diagnosis._halves import Halves
 from codiag.least_squares import DEGENERATE_RATIO, NORMAL_QUANTILE, TINY, strongest_terms
 from codiag.result import whole_norm
-
-if TYPE_CHECKING:
-    from codiag.diagnosis._assessment import Facts
 
 MOST_SENTENCES = 3
 """Sentences of advice, at most."""
@@ -41,13 +39,11 @@ def advice_on(facts: Facts) -> tuple[list[str], int | None]:
     if len(sentences) < MOST_SENTENCES:
         sentence, rank = _on_rank(facts)
         sentences += [sentence] if sentence else []
-    return [*sentences, *_on_optimum(facts)][:MOST_SENTENCES], rank
+    return [*sentences, *advice_on_optimum(facts)][:MOST_SENTENCES], rank
 
 
 def _on_data(facts: Facts) -> Iterator[str]:
     """Yield sentences on entries and samples."""
-    from codiag.diagnosis._assessment import listed
-
     fit, entries = facts.fit, facts.entries
     if len(entries) == 1:
         entry = entries[0]
@@ -136,8 +132,6 @@ def _on_model(facts: Facts) -> Iterator[str]:
 
 def _on_rank(facts: Facts) -> tuple[str, int | None]:
     """Return a sentence on the number of components, and the rank that it advises, if there is one."""
-    from codiag.diagnosis._assessment import listed
-
     fit = facts.fit
     lone = {entry.component for entry in facts.entries}
     surplus = [r for r in np.flatnonzero(facts.significances <= 1).tolist() if r not in lone]
@@ -151,7 +145,7 @@ def _on_rank(facts: Facts) -> tuple[str, int | None]:
         if rank < 1:
             return f"{which} not significant: the tensor may have no component.", None
         return f"{which} not significant: try rank {rank}.", rank
-    are_determined = not facts.degenerate and facts.shift is None and not facts.entries
+    are_determined = NOT not in facts.verdicts[0] and facts.shift is None and not facts.entries
     if are_determined and facts.residual_ratio > 1 and _residual_replicates(facts):
         return (
             f"The residual has a further component, {facts.residual_ratio:.3g} times as large as noise may be and "
@@ -161,7 +155,7 @@ def _on_rank(facts: Facts) -> tuple[str, int | None]:
     return "", None
 
 
-def _on_optimum(facts: Facts) -> Iterator[str]:
+def advice_on_optimum(facts: Facts) -> Iterator[str]:
     """Yield sentences on whether the fit is the best one."""
     fit = facts.fit
     if facts.p_missed >= LEAST_CHANCE:

@@ -60,10 +60,10 @@ class Entry(NamedTuple):
     is_code: bool
 
 
-def lone_entries(factors: Sequence[np.ndarray]) -> dict[int, tuple[int, ...]]:
-    """Return the components that one entry carries alone, with its index."""
+def lone_entries(weights: np.ndarray, factors: Sequence[np.ndarray]) -> dict[int, tuple[int, ...]]:
+    """Return the components of some weight that one entry carries alone, with its index."""
     found = {}
-    for r in range(factors[0].shape[1]):
+    for r in np.flatnonzero(weights).tolist():
         columns = [squared_magnitudes(factor[:, r]) for factor in factors]
         if math.prod(float(np.max(column)) for column in columns) > ALONE:
             found[r] = tuple(int(np.argmax(column)) for column in columns)
@@ -103,7 +103,7 @@ def codes_of(problem: Problem) -> list[tuple[int, ...]]:
 def entries_out_of_line(fit: Factorization, residual: np.ndarray, seen: np.ndarray) -> list[Entry]:
     """Return entries that carry a component alone, hold a code, or have much of the squared residual, largest first."""
     factors = [to_double(to_host(factor)) for factor in fit._components.factors]
-    alone = {index: r for r, index in lone_entries(factors).items() if seen[index]}
+    alone = {index: r for r, index in lone_entries(to_host(fit.weights), factors).items() if seen[index]}
     sizes = np.abs(residual)
     scale = float(np.median(sizes[seen])) / 0.6745
     total = float(np.sum(sizes**2))
@@ -111,8 +111,8 @@ def entries_out_of_line(fit: Factorization, residual: np.ndarray, seen: np.ndarr
     codes = [] if problem is None else codes_of(problem)
     places = [*alone, *codes]
     while np.count_nonzero(seen) >= 100 and len(places) < MOST_NAMED:  # terms of the residual that are single entries
-        columns = [column.T for column in strongest_terms(residual[None])[1]]
-        place = lone_entries(columns).get(0)
+        weights, columns = strongest_terms(residual[None])
+        place = lone_entries(weights, [column.T for column in columns]).get(0)
         if place is None or not sizes[place] > FAR * scale or not sizes[place] ** 2 > MUCH * total:
             break
         places.append(place)

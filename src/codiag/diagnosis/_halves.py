@@ -13,7 +13,7 @@ from array_api_compat import array_namespace
 from codiag._arrays import conjugate, take, to_double, to_host
 from codiag.inference import part_of
 from codiag.least_squares import ROUGH, LeastSquares, minimize, unit_components
-from codiag.problem import Problem, interior
+from codiag.problem import Problem, interior, most_components
 from codiag.reduction import is_small, reduce
 from codiag.tensors import DenseTensor, FactoredTensor
 
@@ -66,9 +66,11 @@ class Halves:
             return None
         return cls(mode, tuple(parts), rows)  # type: ignore[arg-type]
 
-    def refitted(self, components: FactoredTensor) -> list[FactoredTensor]:
-        """Return the components of each half, from those of all data."""
+    def refitted(self, components: FactoredTensor) -> list[FactoredTensor] | None:
+        """Return the components of each half, from those of all data; None if a half cannot have so many."""
         found = []
+        if components.rank > min(most_components(part.tensor.shape) for part in self.parts):
+            return None
         for part, rows in zip(self.parts, self.rows, strict=True):
             kept = [take(one, rows, 0) if mode == self.mode else one for mode, one in enumerate(components.factors)]
             start = FactoredTensor(components.weights, kept, symmetric=False)
@@ -172,6 +174,9 @@ def replications(fit: Factorization, correlated: Sequence[int]) -> np.ndarray:
         return unknown
     components = fit._components
     known = components.changed(lambda factor, _: to_double(factor), to_double(components.weights))
-    found = halves.congruences(halves.refitted(known))
+    refits = halves.refitted(known)
+    if refits is None:
+        return unknown
+    found = halves.congruences(refits)
     largest = np.max(np.abs(to_host(components.factors[halves.mode])) ** 2, axis=0)
     return np.where(largest > 0.9, np.nan, found)

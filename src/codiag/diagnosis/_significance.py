@@ -23,14 +23,14 @@ import scipy
 
 from codiag._arrays import adjoint, conjugate, to_double, to_host
 from codiag.inference import along, lags_of, shared_gain, weights_of
-from codiag.least_squares import strongest_terms
+from codiag.least_squares import NEGLIGIBLE, strongest_terms
 from codiag.problem import Problem
 from codiag.tensors import DenseTensor
 
 if TYPE_CHECKING:
     from codiag.result import Factorization
 
-N_FLIPS, FEW_FLIPS = 19, 4
+N_FLIPS, FEW_FLIPS = 12, 4
 """Flipped copies, at most, and so many at once, after which it is looked whether more would change the answer."""
 
 LEVEL = 0.01
@@ -54,6 +54,9 @@ MOST_AT_ONCE = 2**22
 MOST_ENTRIES = 2**17
 """Entries on which sign flips are tried first; of a larger tensor, some indices of its longest modes."""
 
+LEAST_SIZE = 16
+"""Indices of a mode that are left, at least."""
+
 
 @dataclass(frozen=True, eq=False)
 class SignFlips:
@@ -68,7 +71,7 @@ class SignFlips:
     scales : list of arrays
         Mode by mode, by what the residual was divided.
     bases : list of arrays, or None
-        Mode by mode, the directions in which the residual is expressed.
+        Mode by mode, the directions in which the residual is expressed; those of the cosine transform have no columns.
     shared : tuple of int
         Modes that share a factor: signs are symmetric in them.
     rows : list of arrays of int, or slices
@@ -94,7 +97,7 @@ class SignFlips:
         size = float(np.linalg.norm(residual))
         if not size > 0:
             return None
-        n_seen = residual.size if weights is None else np.count_nonzero(weights)
+        n_seen = np.count_nonzero(np.abs(residual) > NEGLIGIBLE * size)  # where all components are zero, so is noise
         residual, noise_model = residual * (fit._noise * math.sqrt(n_seen) / size), fit._noise_model
         scales = [np.ones(d) for d in fit.shape]
         if noise_model is not None:
@@ -112,15 +115,16 @@ class SignFlips:
 
     @cached_property
     def part(self) -> SignFlips:
-        """The same on some indices of the longest modes, drawn at random, if entries are many and no modes are tied."""
+        """The same on some indices of the longest modes, drawn at random, if entries are many; tied modes are whole."""
         shape, rng, rows = list(self.residual.shape), np.random.default_rng(0), list(self.rows)
-        if self.shared or any(basis is not None for basis in self.bases):
-            return self
-        while math.prod(shape) > MOST_ENTRIES:
-            mode = int(np.argmax(shape))
-            size = max(MOST_ENTRIES * shape[mode] // math.prod(shape), sorted(shape)[-2] // 2, 1)
+        free = [mode for mode, basis in enumerate(self.bases) if basis is None and mode not in self.shared]
+        while math.prod(shape) > MOST_ENTRIES and any(shape[mode] > LEAST_SIZE for mode in free):
+            mode = max(free, key=lambda mode: shape[mode])
+            size = max(MOST_ENTRIES * shape[mode] // math.prod(shape), shape[mode] // 2, LEAST_SIZE)
             rows[mode] = np.sort(rng.permutation(self.residual.shape[mode])[:size])
             shape[mode] = size
+        if shape == list(self.residual.shape):
+            return self
         place = np.ix_(*[np.arange(self.residual.shape[m])[chosen] for m, chosen in enumerate(rows)])
         weights = None if self.weights is None else self.weights[place]
         return replace(self, residual=self.residual[place], weights=weights, rows=rows)
@@ -165,14 +169,8 @@ class SignFlips:
     def _term(self, factors: Sequence[np.ndarray]) -> np.ndarray:
         """Return a term of unit weight as the residual is expressed."""
         taken = zip(factors, self.scales, self.rows, strict=True)
-        if self.weights is None:
-            parts = [(factor / scale)[rows] for factor, scale, rows in taken]
-            parts = [
-                own if basis is None else adjoint(basis) @ own for own, basis in zip(parts, self.bases, strict=True)
-            ]
-            return np.asarray(reduce(np.multiply.outer, parts))
-        parts = [(factor / scale)[rows] for factor, scale, rows in taken]
-        term = np.asarray(reduce(np.multiply.outer, parts)) * self.weights
+        term = np.asarray(reduce(np.multiply.outer, [(factor / scale)[rows] for factor, scale, rows in taken]))
+        term = term if self.weights is None else term * self.weights
         for mode, basis in enumerate(self.bases):
             term = term if basis is None else _turned(term, mode, basis)
         return term
@@ -251,18 +249,16 @@ def _flipped_norm(term: np.ndarray) -> float:
 
 
 def _principal_directions(entries: np.ndarray, mode: int) -> np.ndarray:
-    """Return the principal directions of a tensor along a mode, or cosines if fibres are too few to show them."""
+    """Return the principal directions of a tensor along a mode; no columns if fibres are too few to show them."""
     size = entries.shape[mode]
     side = np.moveaxis(entries, mode, 0).reshape(size, -1)
-    if 2 * size <= side.shape[1]:
-        return np.asarray(np.linalg.eigh(side @ adjoint(side))[1])
-    rows = np.arange(size)
-    basis = np.cos(np.pi / size * (rows[:, None] + 0.5) * rows)
-    return np.asarray(basis / np.linalg.norm(basis, axis=0))
+    return np.linalg.eigh(side @ adjoint(side))[1] if 2 * size <= side.shape[1] else np.zeros((size, 0))
 
 
 def _turned(entries: np.ndarray, mode: int, basis: np.ndarray) -> np.ndarray:
-    """Return a tensor in the coordinates of an orthonormal basis along a mode."""
+    """Return a tensor in the coordinates of an orthonormal basis along a mode: cosines if that has no columns."""
+    if basis.shape[1] == 0:
+        return np.asarray(scipy.fft.dct(entries, axis=mode, norm="ortho"))
     return np.moveaxis(np.tensordot(conjugate(basis), entries, (0, mode)), 0, mode)
 
 

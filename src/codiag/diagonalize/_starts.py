@@ -159,8 +159,9 @@ def as_start(init: Array | Sequence[Array], stack: Array, *, symmetric: bool, or
         raise ValueError(f"init must have at most {limit} rows, the size of the matrices; got {left.shape[0]}")
     if orthogonal:
         for side in (left, right):
-            deviation = float(np.max(np.abs(side @ side.conj().T - np.eye(side.shape[0]))))
-            if deviation > 1e-3:
+            with np.errstate(over="ignore"):
+                deviation = float(np.max(np.abs(side @ side.conj().T - np.eye(side.shape[0]))))
+            if not deviation <= 1e-3:
                 raise ValueError(
                     "init must have orthonormal rows for a method with orthonormal factors; init @ init.T differs from "
                     f"the identity by {deviation:.3g}. The nearest orthonormal rows are scipy.linalg.polar(init)[0]"
@@ -197,7 +198,7 @@ def compressed_start(
                 "init must have rows that are linearly independent on the range of the matrices; their smallest "
                 f"singular value is {sizes[-1] / max(sizes[0], 1e-300):.1g} of the largest"
             )
-        sides.append(asarray_like(left @ right if orthogonal else rows, core))
+        sides.append(asarray_like(left @ right if orthogonal else rows / sizes[0], core))
         if start[0] is start[1]:
             return sides[0], conjugate(sides[0]) if is_hermitian(core) else sides[0]
     return sides[0], sides[1]

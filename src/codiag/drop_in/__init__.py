@@ -23,7 +23,7 @@ Examples
 """
 
 from codiag._checks import public_names
-from codiag.drop_in._others import ELSEWHERE, explain_others
+from codiag.drop_in._others import explain_others
 from codiag.drop_in._pyttb import cp_apr, gcp_opt
 from codiag.drop_in._tensorly import non_negative_parafac, non_negative_parafac_hals, parafac
 from codiag.drop_in._tensorly_classes import CP, CP_NN, CP_NN_HALS

@@ -6,38 +6,6 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-ELSEWHERE = {
-    "tensorly.decomposition": (
-        "CPPower",
-        "ConstrainedCP",
-        "Parafac2",
-        "RandomizedCP",
-        "SymmetricCP",
-        "TensorRing",
-        "TensorTrain",
-        "TensorTrainMatrix",
-        "Tucker",
-        "constrained_parafac",
-        "coupled_matrix_tensor_3d_factorization",
-        "non_negative_tucker",
-        "non_negative_tucker_hals",
-        "parafac2",
-        "parafac_power_iteration",
-        "partial_tucker",
-        "power_iteration",
-        "randomised_parafac",
-        "robust_pca",
-        "symmetric_parafac_power_iteration",
-        "tensor_ring",
-        "tensor_ring_als",
-        "tensor_train",
-        "tensor_train_matrix",
-        "tucker",
-    ),
-    "pyttb": ("cp_als", "hosvd", "tucker_als"),
-}
-"""Names of other libraries, by the module that has them."""
-
 
 def explain_others(module: str, offered: Sequence[str], packages: Sequence[str]) -> Callable[[str], Any]:
     """Return a ``__getattr__`` for a module that says what it offers, if a name of another library is asked for.
@@ -49,7 +17,8 @@ def explain_others(module: str, offered: Sequence[str], packages: Sequence[str])
     def explain(name: str) -> Any:
         if name in packages:
             return import_module(f"{module}.{name}")
-        home = next((home for home, names in ELSEWHERE.items() if name in names), None)
+        homes = () if name.startswith("_") else ("tensorly.decomposition", "pyttb")
+        home = next((home for home in homes if _has(home, name)), None)
         if home is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         raise ImportError(
@@ -58,3 +27,10 @@ def explain_others(module: str, offered: Sequence[str], packages: Sequence[str])
         )
 
     return explain
+
+
+def _has(library: str, name: str) -> bool:
+    try:
+        return hasattr(import_module(library), name)
+    except ImportError:
+        return False

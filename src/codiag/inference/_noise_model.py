@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from codiag._text import ReprMixin
+from codiag._text import ReprMixin, listed
 
 LEVEL = 1e-3
 """Probability with which white noise is taken for noise that is not."""
@@ -138,16 +138,12 @@ class NoiseModel(ReprMixin):
             said.append(f"variances that {'grow' if grows else 'fall'} with the signal")
         varying = [names[mode] for mode, scale in enumerate(self.scales) if scale is not None]
         if varying:
-            said.append(f"a scale for each index of {_listed(varying)}")
+            said.append(f"a scale for each index of {listed(varying)}")
         if self.correlated:
-            said.append(f"correlated along {_listed([names[mode] for mode in self.correlated])}")
+            said.append(f"correlated along {listed([names[mode] for mode in self.correlated])}")
         if self.gain is not None:
             said.append(f"relative errors that all indices of {names[self.gain]} share")
         return ", ".join(said) if said else "white: the same variance in all entries, and no correlations"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def along(values: np.ndarray, mode: int, order: int) -> np.ndarray:

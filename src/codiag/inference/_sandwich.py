@@ -152,7 +152,8 @@ class RangeLinearization:
         inverses = [_pinv(own) for own in self.own]
 
         def rest(*left_out: int) -> np.ndarray:
-            return _product([gram for mode, gram in enumerate(grams) if mode not in left_out], grams[0])
+            parts = [gram for mode, gram in enumerate(grams) if mode not in left_out]
+            return reduce(np.multiply, parts, np.ones_like(grams[0]))
 
         inside = np.empty(self.inverse.shape)
         rows = []
@@ -266,7 +267,3 @@ def residual_scale(n_entries: float, n_parameters: float, taken: float) -> float
 
 def _pinv(gram: np.ndarray) -> np.ndarray:
     return np.asarray(np.linalg.pinv(gram, hermitian=True))
-
-
-def _product(parts: Sequence[np.ndarray], like: np.ndarray) -> np.ndarray:
-    return reduce(np.multiply, parts) if parts else np.ones_like(like)

@@ -149,7 +149,8 @@ def noise_errors(fit: Factorization) -> UnitErrors:
     they are. Components that the data does not separate have infinite errors (`undetermined_pairs`).
     """
     entries, weights = _whitened_errors(fit) or _sandwich_errors(fit)
-    entries, weights = [errors.copy() for errors in entries], weights.copy()
+    observed = [~np.isnan(to_host(factor)) for factor in fit.factors]
+    entries, weights = [np.where(*pair, np.nan) for pair in zip(observed, entries, strict=True)], weights.copy()
     factors = [np.nan_to_num(to_double(to_host(factor))) for factor in fit._components.factors]
     apart, sizes = separations(fit, factors), np.abs(to_double(to_host(fit.weights)))
     for pair, modes in undetermined_pairs(fit, factors, apart):

@@ -34,8 +34,8 @@ from codiag.tensors import DenseTensor
 if TYPE_CHECKING:
     from codiag.result import Factorization
 
-N_DRAWS = 40
-"""Draws of signs: errors are then known to a ninth."""
+N_DRAWS, FEW_DRAWS, MANY_ENTRIES = 40, 16, 2**22
+"""Draws of signs, by which errors are known to a ninth, and so few, a sixth, if all draws have so many entries."""
 
 ACCURACY = 0.1
 """Relative error with which the equations of a draw are solved: of errors, it changes a hundredth."""
@@ -60,8 +60,9 @@ def wild_bootstrap(fit: Factorization, problem: Problem, noise_model: NoiseModel
     scale *= math.sqrt(problem.n_observed / max(problem.n_observed - n_free, 1))
     squares, slopes = [np.zeros(numbers.shape) for numbers in unknowns.numbers], np.zeros(components.rank)
     lengths = [np.linalg.norm(unknowns.values.ravel()[numbers], axis=0) for numbers in unknowns.numbers]
-    for _ in range(N_DRAWS):
-        signs = rng.choice([-scale, scale], shape)
+    n_draws = int(np.clip(MANY_ENTRIES // residual.size, FEW_DRAWS, N_DRAWS))
+    for _ in range(n_draws):
+        signs = scale * (2 * rng.integers(0, 2, shape, dtype=np.int8) - 1)
         drawn = DenseTensor.of(asarray_like(signs * residual, point), symmetric=False)
         gradient = objective.parametrization.accumulate(drawn.mttkrps(factors)) * xp_free
         move = _solved(curvature, nearby, gradient, objective.squared_norm)
@@ -73,7 +74,7 @@ def wild_bootstrap(fit: Factorization, problem: Problem, noise_model: NoiseModel
             square += (part - unit * inward) ** 2
             growth += inward
         slopes += growth**2
-    return [np.sqrt(square / N_DRAWS) for square in squares], np.sqrt(slopes / N_DRAWS)
+    return [np.sqrt(square / n_draws) for square in squares], np.sqrt(slopes / n_draws)
 
 
 def _solved(curvature: CurvatureOperator, nearby: CurvatureOperator | None, gradient: Array, scale: float) -> Array:

@@ -13,9 +13,6 @@ from codiag.labels._labels import Labelled, Labels, as_labels
 from codiag.tensors import SparseTensor
 from codiag.tensors.entries import LISTED_SHARE
 
-REAL = "biuf"
-"""Kinds of dtypes of NumPy that are real numbers."""
-
 
 def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent: str = "missing") -> Labelled:
     """Turn a long table, a row for each entry, into a tensor with labels.
@@ -203,7 +200,7 @@ def _entries(name: Any, column: Any) -> np.ndarray:
     entries = _values(column)
     if not entries.size:
         raise ValueError("tensor must not be empty; the table has no rows")
-    if entries.dtype.kind in REAL:
+    if entries.dtype.kind in "biuf":
         return entries.astype(np.float64)
     cells = entries.tolist()
     bad = [row for row, cell in enumerate(cells) if cell is not None and not isinstance(cell, int | float | Decimal)]

@@ -34,7 +34,6 @@ from codiag.least_squares._components import (
 )
 from codiag.least_squares._gauss_newton import (
     Damping,
-    DenseSteps,
     Limits,
     OptimizeResult,
     State,
@@ -44,7 +43,6 @@ from codiag.least_squares._gauss_newton import (
     is_exact,
     negligible_gain,
     relative_size,
-    steps_for,
 )
 from codiag.least_squares._generalized import GeneralizedObjective, objective_of
 from codiag.least_squares._least_squares import LeastSquares
@@ -68,10 +66,8 @@ from codiag.least_squares._noise import (
 )
 from codiag.least_squares._objective import Objective
 from codiag.least_squares._operators import CurvatureOperator, GaussNewtonOperator
-from codiag.least_squares._orthogonal import polar, rotate
 from codiag.least_squares._parametrization import Parametrization
-from codiag.least_squares._rank_one import N_TERMS, best_rank_one, distinct_terms, split_columns
-from codiag.least_squares._strongest_terms import strongest_terms
+from codiag.least_squares._rank_one import N_TERMS, best_rank_one, distinct_terms, split_columns, strongest_terms
 from codiag.least_squares._symmetric_basis import SymmetricBasis, symmetric_basis
 from codiag.least_squares._tolerances import (
     BRIEF_STEP,

@@ -11,7 +11,6 @@ from codiag._arrays import Array, Extrapolation, array_namespace, as_real_number
 from codiag._progress import tell
 from codiag.least_squares._budget import Budget, step_seconds
 from codiag.least_squares._components import unit_components
-from codiag.least_squares._dense_distance import DenseDistance
 from codiag.least_squares._linear_solve import damped_step
 from codiag.least_squares._objective import Objective
 from codiag.least_squares._operators import CurvatureOperator
@@ -169,32 +168,6 @@ class Steps:
         return damped_step(self._curvature, state.gradient, damping, scale, max_products, accuracy, self._budget)
 
 
-class DenseSteps(Steps):
-    """The same for a NumPy array most of which is observed, whose gradient takes few calls of Python."""
-
-    def __init__(
-        self, objective: Objective, budget: Budget | None, entries: np.ndarray, weights: np.ndarray | None
-    ) -> None:
-        super().__init__(objective, budget)
-        self._dense = DenseDistance(entries, objective.parametrization, objective.uniform_ridge or 0.0, weights)
-
-    def evaluated(self, point: Array) -> State:
-        return State(point, *self._dense.value_and_gradient(point))
-
-
-def steps_for(objective: Objective, budget: Budget | None = None) -> Steps:
-    """Return the steps for an objective, which end early if a budget is late."""
-    tensor, parametrization = objective.tensor, objective.parametrization
-    is_plain = objective.uniform_ridge is not None and not objective.is_manifold and not parametrization.shared
-    if not objective.is_quadratic or not is_plain or (tensor.symmetric and parametrization.signs is None):
-        return Steps(objective, budget)
-    if objective.entries is None:
-        entries = None if is_large(tensor.shape) else tensor.host_array()
-        return Steps(objective, budget) if entries is None else DenseSteps(objective, budget, entries, None)
-    arrays = None if objective.expected_share is None else objective.entries.host_arrays()
-    return Steps(objective, budget) if arrays is None else DenseSteps(objective, budget, *arrays)
-
-
 class Damping:
     """Damping of the steps, by the rule of Nielsen (1999): less after a step that gained what it promised."""
 
@@ -240,7 +213,7 @@ class Progress:
 
 def descend(objective: Objective, start: FactoredTensor, limits: Limits) -> OptimizeResult:
     """Take damped Gauss-Newton steps from a start that satisfies the constraints."""
-    problem, parametrization, steps = objective.problem, objective.parametrization, steps_for(objective, limits.budget)
+    problem, parametrization, steps = objective.problem, objective.parametrization, Steps(objective, limits.budget)
     state = steps.evaluated(objective.projected(parametrization.vectorize(start, balanced=not problem.constraints)))
     floor = ROUNDING**2 * objective.squared_norm
     damping, progress = Damping(), Progress(limits.gain * objective.noise_variance)

@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 
-from codiag._arrays import Array, array_namespace, to_double, to_host
+from codiag._arrays import Array, array_namespace, to_host
 from codiag.least_squares._components import product_without
 from codiag.least_squares._least_squares import LeastSquares
-from codiag.least_squares._objective import Objective, Terms, with_equal_scaling
+from codiag.least_squares._objective import Objective, Terms
 from codiag.least_squares._operators import CurvatureOperator, WeightedGaussNewtonOperator
 from codiag.least_squares._rank_one import N_TERMS, distinct_terms
 from codiag.least_squares._tolerances import NEGLIGIBLE, TINY
@@ -75,11 +75,11 @@ class GeneralizedObjective(Objective):
 
     def model(self, components: FactoredTensor) -> Array:
         """Return the sum of components at the listed entries."""
-        return self.listed.model(_scaled_factors(components))
+        return self.listed.model(components.scaled_factors)
 
     def distance(self, components: FactoredTensor) -> float:
         """Return the deviance of components."""
-        factors = _scaled_factors(components)
+        factors = components.scaled_factors
         value = self.listed.total(self._terms(self.listed.values, self.listed.model(factors))[0])
         value += self._slope * self._background(factors) if self._slope else 0.0
         return 2 * value if value == value else math.inf
@@ -126,7 +126,7 @@ class GeneralizedObjective(Objective):
         squares = self.residual(components)
         if not self.listed.has_zeros:
             return squares.squared_norm()
-        factors = _scaled_factors(components)
+        factors = components.scaled_factors
         return squares.squared_norm() + self._background(factors) - self.listed.total(self.listed.model(factors))
 
     def terms(self, components: FactoredTensor, n: int = N_TERMS, residual: Tensor | None = None) -> Terms:
@@ -173,10 +173,10 @@ class GeneralizedObjective(Objective):
             return math.inf, 0 * point
         if self._slope:
             slopes = [slope + self._slope * ones for slope, ones in zip(slopes, _products(factors), strict=True)]
-        if self.parametrization.signs is None and not self.listed.has_zeros:
-            slopes = with_equal_scaling(factors, slopes)
         gradient = self.parametrization.accumulate(slopes)
-        return value, gradient if self._strengths is None else gradient + self._strengths * point
+        if self.parametrization.signs is None and not self.listed.has_zeros:
+            gradient = self.parametrization.with_equal_scaling(point, gradient)
+        return value, self._with_ridge(gradient, point)
 
     def _terms(self, values: Array, model: Array) -> tuple[Array, Array]:
         """Return the loss and its derivative, without the part that is summed over all entries."""
@@ -208,12 +208,6 @@ class GeneralizedObjective(Objective):
         model = self.model(components)
         total = float(array_namespace(model).sum(model**2))
         return self.listed.total(self._information(model) * model**2) / total if total > 0 else 0.0
-
-
-def _scaled_factors(components: FactoredTensor) -> list[Array]:
-    """Return the factors of components, the first one times their weights."""
-    factors = [to_double(factor) for factor in components.factors]
-    return [factors[0] * to_double(components.weights), *factors[1:]]
 
 
 def _products(factors: Sequence[Array]) -> list[Array]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from codiag._arrays import Array, array_namespace, conjugate, epsilon, real_part, to_double, to_namespace
 from codiag.constraints import solve_rows
 from codiag.least_squares._components import hadamard_gram, product_without, solve_semidefinite, unit_columns
-from codiag.least_squares._objective import Objective, Terms, with_equal_scaling
+from codiag.least_squares._objective import Objective, Terms
 from codiag.least_squares._operators import (
     CurvatureOperator,
     GaussNewtonOperator,
@@ -18,8 +18,8 @@ from codiag.least_squares._operators import (
 from codiag.least_squares._rank_one import N_TERMS, distinct_terms
 from codiag.least_squares._tolerances import PER_UNKNOWN, ROUNDING, TOLERANCE
 from codiag.problem import Problem
-from codiag.tensors import DenseTensor, FactoredTensor, Products, SquaredDistance, Tensor
-from codiag.tensors.entries import ObservedEntries
+from codiag.tensors import DenseTensor, FactoredTensor, Products, SquaredDistance, Tensor, is_large
+from codiag.tensors.entries import DenseEntries, ObservedEntries
 
 
 class LeastSquares(Objective):
@@ -105,8 +105,7 @@ class LeastSquares(Objective):
 
     def gradient_from(self, point: Array, products: Sequence[Array]) -> Array:
         """Return the gradient of the objective from the products of the tensor at the point."""
-        gradient = self._gradient(point, [to_namespace(product, point) for product in products])
-        return gradient if self._strengths is None else gradient + self._strengths * point
+        return self._with_ridge(self._gradient(point, [to_namespace(product, point) for product in products]), point)
 
     def distance_from(self, point: Array, products: Sequence[Array]) -> float:
         """Return the squared distance from the products of the tensor at the point, to rounding of the squared norm."""
@@ -134,23 +133,34 @@ class LeastSquares(Objective):
         With `far`, entries are not subtracted exactly: see `is_far`.
         """
         parametrization = self.parametrization
-        if self.entries is None and far and self._is_double:
+        if self._held is not None:
+            factors, signs = parametrization.expand(point), parametrization.signs
+            is_symmetric = self.entries is None and signs is not None  # then one mode says all
+            distance, slopes = self._held.distance_and_slopes(factors, [0] if is_symmetric else None)
+            if is_symmetric:
+                slopes = [slopes[0], *[signs * slopes[0]] * (self.tensor.order - 1)]
+            gradient = parametrization.accumulate(slopes)
+            if signs is None:
+                gradient = parametrization.with_equal_scaling(point, gradient)
+            return distance / 2 + self._ridge(point), self._with_ridge(gradient, point)
+        if far and self._is_double:
             products = self.tensor.read(self.products(point))[0]
-            return self.distance_from(point, products) / 2 + self._ridge(point), self.gradient_from(point, products)
-        if self.entries is None:
-            model, products = parametrization.components(point), self.products(point)
-            factors = (
-                products.factors if far and parametrization.signs is None else model.factors
-            )  # rounded, and there already
-            products, distance = self.tensor.read(products, SquaredDistance(model.weights, factors, far))
-            return distance / 2 + self._ridge(point), self.gradient_from(point, products)
-        distance, gradients = self.entries.distance_and_slopes(parametrization.expand(point))
-        if parametrization.signs is None:
-            gradients = with_equal_scaling(parametrization.expand(point), gradients)
-        gradient = parametrization.accumulate(gradients)
-        if self._strengths is not None:
-            gradient = gradient + self._strengths * point
-        return distance / 2 + self._ridge(point), gradient
+            value = self.distance_from(point, products) / 2
+        else:
+            model, request = parametrization.components(point), self.products(point)
+            is_there = far and parametrization.signs is None  # rounded, beside the tensor
+            rows = request.factors if is_there else model.factors
+            products, distance = self.tensor.read(request, SquaredDistance(model.weights, rows, far))
+            value = distance / 2
+        return value + self._ridge(point), self.gradient_from(point, products)
+
+    @cached_property
+    def _held(self) -> ObservedEntries | None:
+        """The entries if they are observed in part, or in the memory of the host in double precision."""
+        if self.entries is not None or is_large(self.tensor.shape):
+            return self.entries
+        array = self.tensor.host_array()
+        return None if array is None else DenseEntries(array, None)
 
     def _gradient(self, point: Array, products: Sequence[Array]) -> Array:
         xp = array_namespace(point)
@@ -160,7 +170,7 @@ class LeastSquares(Objective):
             grams = [factor.T @ conjugate(factor) for factor in factors]
             pairs = zip(factors, products, strict=True)
             parts = [factor @ product_without(grams, [m]) - product for m, (factor, product) in enumerate(pairs)]
-            return parametrization.accumulate(with_equal_scaling(factors, parts))
+            return parametrization.with_equal_scaling(point, parametrization.accumulate(parts))
         gram = (xp.matrix_transpose(point) @ conjugate(point)) ** (order - 1)
         return order * parametrization.signs * ((point * parametrization.signs) @ gram - products[0])
 

@@ -12,7 +12,6 @@ from codiag.least_squares._gauss_newton import Limits, OptimizeResult, descend
 from codiag.least_squares._generalized import GeneralizedObjective, objective_of
 from codiag.least_squares._least_squares import LeastSquares
 from codiag.least_squares._multiplicative import multiply
-from codiag.least_squares._orthogonal import rotate
 from codiag.least_squares._tolerances import (
     BRIEF_STEP,
     BRIEF_SWEEPS,
@@ -36,9 +35,8 @@ BRIEF = replace(ROUGH, max_iter=BRIEF_SWEEPS, tol=BRIEF_STEP, max_products=BRIEF
 def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> OptimizeResult:
     """Minimize the objective of a problem from a start, which need not satisfy the constraints.
 
-    Damped Gauss-Newton steps, after Levenberg and Marquardt, which are Fisher scoring if the problem has a loss; polar
-    factors if all factors are orthogonal and the tensor is complete; one factor at a time if a constraint does not
-    support steps; multiplicative steps for sparse counts.
+    Damped Gauss-Newton steps, after Levenberg and Marquardt, which are Fisher scoring if the problem has a loss; one
+    factor at a time if a constraint does not support steps; multiplicative steps for sparse counts.
 
     Parameters
     ----------
@@ -77,11 +75,6 @@ def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Optimiz
             start = interior(start, problem.constraints)
         return (multiply if generalized.is_multiplicative else descend)(generalized, start, limits)
     objective = LeastSquares(problem, start)
-    if problem.entries is None and are_orthogonal(problem):
-        result = rotate(problem, start, limits)
-        if result.converged or result.n_iter < limits.max_iter:  # or a callback has ended the fit
-            return result
-        start = objective.feasible(result.components)
     if not objective.supports_gauss_newton:
         return alternate(objective, start, max_iter=limits.max_iter, tol=limits.tol, callback=limits.callback)
     return _descended(problem, objective, start, limits)

@@ -15,7 +15,6 @@ from codiag._arrays import (
     Array,
     array_namespace,
     asarray_like,
-    conjugate,
     is_complex,
     real_part,
     signs_of,
@@ -128,6 +127,10 @@ class Objective(ABC):
     def value(self, point: Array) -> float:
         """Return the objective at a point."""
         return self.distance(self.parametrization.components(point)) / 2 + self._ridge(point)
+
+    def _with_ridge(self, gradient: Array, point: Array) -> Array:
+        """Return the gradient of the objective, ridges included."""
+        return gradient if self._strengths is None else gradient + self._strengths * point
 
     def _ridge(self, point: Array) -> float:
         if self._strengths is None:
@@ -302,19 +305,3 @@ class Objective(ABC):
 
 def _stacked(parts: list[Array]) -> Array:
     return parts[0] if len(parts) == 1 else array_namespace(parts[0]).concat(parts, axis=-2)
-
-
-def with_equal_scaling(factors: list[Array], gradients: list[Array]) -> list[Array]:
-    """Make the derivatives along the columns of a component equal in all modes.
-
-    They are equal but for rounding, because moving size from one mode to another does not change the tensor. Rounding
-    errors in these directions would not be corrected by any step.
-    """
-    xp = array_namespace(factors[0])
-    along = [xp.sum(conjugate(factor) * gradient, axis=0) for factor, gradient in zip(factors, gradients, strict=True)]
-    mean = sum(along[1:], along[0]) / len(along)
-    squares = [xp.sum(squared_magnitudes(factor), axis=0) for factor in factors]
-    return [
-        gradient + factor * ((mean - derivative) / xp.where(square > 0, square, xp.ones_like(square)))
-        for factor, gradient, derivative, square in zip(factors, gradients, along, squares, strict=True)
-    ]

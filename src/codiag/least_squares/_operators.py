@@ -21,7 +21,6 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from array_api_compat import is_numpy_array
-from scipy.linalg import lapack
 
 from codiag._arrays import (
     Array,
@@ -30,11 +29,11 @@ from codiag._arrays import (
     asarray_like,
     conjugate,
     identity,
-    is_complex,
     matrix_transpose,
     on_host,
     real_part,
     sum_along,
+    take,
     to_host,
     to_namespace,
 )
@@ -151,8 +150,6 @@ class GaussNewtonOperator(_Unrestricted):
         self.point, self.parametrization = point, parametrization
         self._multiple, self._ridge = multiple, ridge
         self._factors = parametrization.factors(point)
-        sizes = {factor.shape[0] for factor in self._factors}
-        self._stack = (len(self._factors), sizes.pop(), point.shape[1]) if len(sizes) == 1 else None
 
     @property
     def own(self) -> Array:
@@ -202,29 +199,13 @@ class GaussNewtonOperator(_Unrestricted):
     def at(self, parametrization: Parametrization, point: Array) -> GaussNewtonOperator:
         return GaussNewtonOperator(parametrization, point, multiple=self._multiple, ridge=self._ridge)
 
-    @cached_property
-    def _stacked(self) -> tuple[Array, Array]:
-        """The factors of equal sizes as a stack (n, d, k), and their conjugates."""
-        factors = self._xp.reshape(self.point, self._stack)
-        return factors, conjugate(factors)
-
     def product(self, move: Array) -> Array:
         """Return the matrix times a move, or times each of a stack of them (..., D, k)."""
-        own, cross = self._blocks
-        if self._stack is None:
-            moves, factors = self.parametrization.factors(move), self._factors
-            pairs = zip(moves, factors, strict=True)
-            overlaps = self._xp.stack([matrix_transpose(part) @ conjugate(factor) for part, factor in pairs], axis=-3)
-        else:
-            moves, (stack, others) = self._xp.reshape(move, (*move.shape[:-2], *self._stack)), self._stacked
-            overlaps = matrix_transpose(moves) @ others
+        (own, cross), pairs = self._blocks, list(zip(self.parametrization.factors(move), self._factors, strict=True))
+        overlaps = self._xp.stack([matrix_transpose(part) @ conjugate(factor) for part, factor in pairs], axis=-3)
         mixed = sum_along(cross * overlaps[..., None, :, :, :], -3)
-        if self._stack is not None:
-            return self._xp.reshape(moves @ own + stack @ mixed, move.shape)
-        parts = enumerate(zip(moves, factors, strict=True))
-        return self._xp.concat(
-            [part @ own[g, :, :] + factor @ mixed[..., g, :, :] for g, (part, factor) in parts], axis=-2
-        )
+        images = [part @ own[g, :, :] + factor @ mixed[..., g, :, :] for g, (part, factor) in enumerate(pairs)]
+        return images[0] if len(images) == 1 else self._xp.concat(images, axis=-2)
 
     def inverses(self, damping: float) -> Array:
         """Return the inverses of the damped blocks within factors (n, k, k): the host computes them."""
@@ -233,30 +214,21 @@ class GaussNewtonOperator(_Unrestricted):
 
     def preconditioner(self, damping: float) -> Callable[[Array], Array]:
         xp, inverses = self._xp, self.inverses(damping)
-        if self._stack is not None:
-            stack = self._stack
-            return lambda move: xp.reshape(xp.reshape(move, (*move.shape[:-2], *stack)) @ inverses, move.shape)
         factors = self.parametrization.factors
         return lambda move: xp.concat([part @ inverses[g, :, :] for g, part in enumerate(factors(move))], axis=-2)
 
     @cached_property
     def _matrix(self) -> Array:
-        xp, (own, cross) = self._xp, self._blocks
-        if self._stack is not None and is_numpy_array(self.point):
-            return _stacked_matrix(self.point.reshape(self._stack), own, cross)
-        rows = []
-        for g, left in enumerate(self._factors):
-            row = []
-            for h, right in enumerate(self._factors):
-                # (a, i), (b, j): cross_ji A_g[a, j] conj(A_h[b, i])
-                block = left[:, None, None, :] * adjoint(right)[None, :, :, None]
-                block = block * xp.matrix_transpose(cross[g, h, :, :])[None, :, None, :]
-                if g == h:
-                    unit = identity(left.shape[0], left)
-                    block = block + unit[:, None, :, None] * xp.matrix_transpose(own[g, :, :])[None, :, None, :]
-                row.append(xp.reshape(block, (math.prod(left.shape), math.prod(right.shape))))
-            rows.append(xp.concat(row, axis=1))
-        return xp.concat(rows)
+        xp, (own, cross), rows = self._xp, self._blocks, self.point
+        places = self.parametrization.factor_of_row
+        # (a, i), (b, j): cross_ji of the factors of both rows, A[a, j] conj(A[b, i]); own_ji in addition if a = b.
+        turned = xp.permute_dims(cross, (0, 3, 1, 2))
+        matrix = take(take(turned, places, 0), places, 2)
+        matrix *= rows[:, None, None, :]  # in place if the library can
+        matrix *= adjoint(rows)[None, :, :, None]
+        within = take(xp.matrix_transpose(own), places, 0)[:, :, None, :]
+        matrix += identity(rows.shape[0], rows)[:, None, :, None] * within
+        return xp.reshape(matrix, (math.prod(rows.shape), -1))
 
     def matrix(self) -> Array:
         return self._matrix
@@ -283,17 +255,6 @@ class GaussNewtonOperator(_Unrestricted):
         return Separation(bases, inside)
 
 
-def _stacked_matrix(factors: np.ndarray, own: np.ndarray, cross: np.ndarray) -> np.ndarray:
-    """Return the matrix of factors of equal sizes (n, d, k)."""
-    n, size, rank = factors.shape
-    columns = conjugate(factors).transpose(2, 0, 1)[None, None, :, :, :, None]
-    matrix = factors[:, :, None, None, None, :] * columns * cross.transpose(0, 3, 1, 2)[:, None, :, :, None, :]
-    matrix = matrix.reshape(n * size, rank, n * size, rank)
-    places = np.arange(n * size)
-    matrix[places, :, places, :] += np.repeat(own.transpose(0, 2, 1), size, axis=0)
-    return matrix.reshape(n * size * rank, -1)
-
-
 class Separation(NamedTuple):
     """Orthonormal bases of the ranges of long factors, None for others, and the matrix in their coordinates."""
 
@@ -314,12 +275,7 @@ def _range_and_coordinates(factor: Array) -> tuple[Array | None, Array]:
     rows, rank = factor.shape
     if rows <= rank:
         return None, factor
-    if not is_numpy_array(factor):
-        return tuple(array_namespace(factor).linalg.qr(factor))
-    kind, form = ("z", "ungqr") if is_complex(factor) else ("d", "orgqr")  # NumPy's takes twice as long
-    reflections, scales, _, _ = getattr(lapack, f"{kind}geqrf")(factor)
-    inner = np.triu(reflections[:rank])
-    return getattr(lapack, kind + form)(reflections, scales, overwrite_a=1)[0], inner
+    return tuple(array_namespace(factor).linalg.qr(factor))
 
 
 class WeightedGaussNewtonOperator(_Unrestricted):

@@ -10,7 +10,16 @@ from itertools import accumulate
 import numpy as np
 from array_api_compat import device
 
-from codiag._arrays import Array, array_namespace, is_complex, real_part, signs_of
+from codiag._arrays import (
+    Array,
+    array_namespace,
+    conjugate,
+    is_complex,
+    real_part,
+    signs_of,
+    squared_magnitudes,
+    to_namespace,
+)
 from codiag.least_squares._components import unit_components
 from codiag.problem import groups_of
 from codiag.tensors import FactoredTensor
@@ -75,6 +84,34 @@ class Parametrization:
         """The rows of the unknowns that belong to each factor."""
         sizes = [self.shape[group[0]] for group in self.groups]
         return [slice(end - size, end) for end, size in zip(accumulate(sizes), sizes, strict=True)]
+
+    @cached_property
+    def factor_of_row(self) -> np.ndarray:
+        """The factor to which each row of the unknowns belongs."""
+        return np.repeat(np.arange(len(self.groups)), [self.shape[group[0]] for group in self.groups])
+
+    def with_equal_scaling(self, point: Array, gradient: Array) -> Array:
+        """Make the derivatives along the columns of a component equal in all modes.
+
+        They are equal but for rounding, because moving size from one mode to another does not change the tensor.
+        Rounding errors in these directions would not be corrected by any step.
+        """
+        both, squares = conjugate(point) * gradient, squared_magnitudes(point)
+        members, counts = to_namespace(self._members, both), to_namespace(self._counts, both)
+        along = members @ both / counts
+        mean, squares = counts.T @ along / len(self.shape), to_namespace(self._members, squares) @ squares
+        share = (mean - along) / array_namespace(squares).where(squares > 0, squares, 1 + 0 * squares)
+        return gradient + point * (members.T @ (counts * share))
+
+    @cached_property
+    def _members(self) -> np.ndarray:
+        """Which rows of the unknowns belong to each factor (n, D)."""
+        return (np.arange(len(self.groups))[:, None] == self.factor_of_row).astype(np.float64)
+
+    @cached_property
+    def _counts(self) -> np.ndarray:
+        """The number of modes that share each factor (n, 1)."""
+        return np.array([[float(len(group))] for group in self.groups])
 
     def components(self, point: Array) -> FactoredTensor:
         """Return the components as a tensor."""

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._arrays import Array
+from codiag._arrays import Array, array_namespace
 from codiag.losses._base import Loss
 from codiag.losses._poisson import at_zero, positive, xlogx
 

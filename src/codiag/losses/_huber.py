@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._arrays import Array, to_host
+from codiag._arrays import Array, array_namespace, to_host
 from codiag._checks import as_number
 from codiag.losses._base import Loss
 

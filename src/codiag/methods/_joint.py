@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._arrays import Array, asarray_like, to_host
+from codiag._arrays import Array, array_namespace, asarray_like, to_host
 from codiag._checks import as_flag, as_number, as_real_array
 from codiag.diagonalize import UWEDGE, Diagonalization, Diagonalizer, OrthogonalNewton, TwoSided, check_method
 from codiag.least_squares import Log, best_rank_one, unit_components, with_best_weights

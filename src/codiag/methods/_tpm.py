@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._arrays import Array, asarray_like, epsilon
+from codiag._arrays import Array, array_namespace, asarray_like, epsilon
 from codiag._checks import as_number
 from codiag.least_squares import Log, unit_components, with_best_weights
 from codiag.methods._method import Method

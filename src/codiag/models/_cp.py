@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from codiag.constraints import ConstraintsLike
 from codiag.labels import Labelled, is_xarray, read_labelled, read_like
 from codiag.losses import Loss
 from codiag.methods import as_method
-from codiag.models.base import Model, as_seed
+from codiag.models.base import Model, as_seed, optional, positive_integer
 from codiag.problem import Problem, most_components
 from codiag.result import Factorization, as_array_of_samples, explained_share, solve, warning_message
 from codiag.selection import fit_with_chosen_rank
@@ -88,8 +87,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """
 
     precisions: ClassVar[list[str]] = ["float64", "float32"]
-    integers: ClassVar[Mapping[str, int]] = {"n_components": 1}
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+    parameter_rules = Model.parameter_rules | {"n_components": optional(positive_integer)}
 
     def __init__(
         self,

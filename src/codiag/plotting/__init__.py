@@ -44,6 +44,7 @@ from codiag.plotting._modes import (
     labels_of,
     name_along,
 )
+from codiag.plotting._parafac2 import draw_parafac2
 from codiag.plotting._style import (
     COLORS,
     INK,

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from codiag.labels import Labels
     from codiag.result import Factorization
 
-NORMAL = 1.96
-"""Half the width of a 95 % confidence interval in standard errors, for normal noise."""
 WIDTH, HEIGHT = 2.7, 1.15
 """Width and height of a panel, in inches."""
 MOST_ROWS = 40
@@ -120,7 +118,7 @@ def _columns(fit: Factorization, spatial: Sequence[int] | None) -> list[tuple[in
 def _draw_mode(column: Any, fit: Factorization, labels: Labels, mode: int, *, bands: bool) -> None:
     factor, index = to_host(fit.factors[mode]), labels.values[mode]
     factor = np.abs(factor) if is_complex(factor) else factor
-    errors = NORMAL * fit.entry_standard_errors[mode] if bands else np.zeros_like(factor)
+    errors = 1.96 * fit.entry_standard_errors[mode] if bands else np.zeros_like(factor)
     rows = factor[:, : column.size]
     # Bands much wider than the values would flatten these, so bands may leave the panel.
     reach = np.nan_to_num(errors[:, : column.size], posinf=0.0)

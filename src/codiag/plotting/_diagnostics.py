@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from codiag.result import Factorization
     from codiag.selection import RankChoice
 
-POINTS = 400
-"""Number of quantiles that are drawn."""
 LARGEST = 2**26
 """Largest number of entries of a tensor whose residuals are computed for a figure: 0.5 GiB in double precision."""
 LARGE, NAMED = 3, 3
@@ -131,7 +129,7 @@ def root_mean_squares(entries: np.ndarray, mode: int) -> np.ndarray:
 
 def _draw_quantiles(axis: Any, values: np.ndarray, total: float) -> None:
     """Draw quantiles of values, in units of their root mean square, against those of a normal distribution."""
-    n = min(values.size, POINTS)
+    n = min(values.size, 400)
     ends = np.array([0.5, values.size - 0.5]) / values.size  # the extremes, which outliers are among
     levels = np.unique(np.concatenate([(np.arange(n) + 0.5) / n, ends]))
     measured = np.quantile(values, levels) / (total if total > 0 else 1.0)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 MOST_NAMED, MOST_ACROSS, MOST_WRITTEN = 40, 12, 8
 """Largest numbers of judges that are named on the left and below, and whose correlations are written into the cells."""
-STRONG = 0.6
-"""Correlation from which a number is written in white."""
 
 
 def _by_cluster(clusters: np.ndarray) -> np.ndarray:
@@ -91,7 +89,7 @@ def _draw_matrix(axis: Any, matrix: np.ndarray) -> None:
     for row, column in np.ndindex(matrix.shape) if len(matrix) <= MOST_WRITTEN else ():
         value = matrix[row, column]
         if row != column and not np.isnan(value):
-            color = "white" if abs(value) > STRONG else INK
+            color = "white" if abs(value) > 0.6 else INK
             axis.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=color)
     bar = axis.figure.colorbar(image, ax=axis, orientation="horizontal", shrink=0.8, aspect=30, pad=0.03)
     bar.set_ticks([-1, 0, 1], labels=["opposite", "independent", "the same"])

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 40
 """Largest number of communities, of topics, and of words of a topic that are drawn."""
-MOST_CLASSES = 12
-"""Number of classes up to which these are named beside confusion matrices."""
 
 
 def communities(model: MixedMembershipSBM, *, axes: Any = None) -> Any:
@@ -147,7 +145,7 @@ def confusions(model: DawidSkene, *, n_workers: int = 12, axes: Any = None) -> A
     n_columns = min(4, math.ceil(math.sqrt(drawn.size + 1)))
     shape = (math.ceil((drawn.size + 1) / n_columns), n_columns) if axes is None else (1, drawn.size + 1)
     names = class_names(model.classes_)
-    named = [shown(name, MAX_LETTERS) for name in names] if len(names) <= MOST_CLASSES else []
+    named = [shown(name, MAX_LETTERS) for name in names] if len(names) <= 12 else []
     with grid_of_axes(axes, shape, (3.0 * shape[1], 2.8 * shape[0])) as (figure, grid):
         for axis, worker in zip(grid.flat, drawn, strict=False):
             matrix = np.stack([[table[f"p({given}|{true})"][worker] for given in names] for true in names])

@@ -14,14 +14,6 @@ from codiag.plotting._style import MUTED, families, log_axis, shown
 if TYPE_CHECKING:
     from codiag.result import Factorization
 
-NAMES_PER_INCH = 6
-"""Number of upright names of categories that fit below an inch of a panel, at the size of the font."""
-WIDE = 20
-"""Ratio of the largest label to the smallest above which an axis may be logarithmic; chosen by experience."""
-IN_ORDER = 2.0
-"""Standard deviations of the autocorrelation of rows in any order above which their numbers are taken for an order."""
-LETTER = 0.09
-"""Width of a letter of a name in inches, with space to the next name."""
 MARKED, SEPARATE, MOST = 30, 100, 4000
 """Largest numbers of points that have marks, of categories with a bar each, and of points that are drawn."""
 
@@ -61,7 +53,8 @@ def is_line(index: np.ndarray | None, factor: np.ndarray) -> bool:
     if len(known) < 3 or not np.any(varying):
         return True
     correlations = np.sum(centered[1:] * centered[:-1], axis=0)[varying] / squares[varying]
-    return bool(np.mean(correlations) * np.sqrt(len(known) * correlations.size) > IN_ORDER)
+    # standard deviations of the autocorrelation of rows in any order
+    return bool(np.mean(correlations) * np.sqrt(len(known) * correlations.size) > 2.0)
 
 
 def _are_numbers_of_rows(index: np.ndarray) -> bool:
@@ -73,7 +66,7 @@ def is_geometric(index: np.ndarray) -> bool:
     if index.dtype.kind not in "iuf" or index.size < 4 or not np.all(np.isfinite(index)) or np.min(index) <= 0:
         return False
     steps = np.diff(np.log(np.sort(index)))
-    return bool(np.sum(steps) > np.log(WIDE) and np.std(steps) < np.mean(steps) / 4)
+    return bool(np.sum(steps) > np.log(20) and np.std(steps) < np.mean(steps) / 4)
 
 
 def draw_along(
@@ -155,8 +148,9 @@ def name_along(axis: Any, name: str, index: np.ndarray | None, *, visible: bool 
 
 def _name_categories(axis: Any, index: Any) -> None:
     width = axis.figure.get_size_inches()[0] * axis.get_position().width
-    step = -(-index.size // max(int(NAMES_PER_INCH * width), 2))
+    step = -(-index.size // max(int(6 * width), 2))
     names = [shown(name, 14) for name in index[::step].tolist()]
     longest = max(sum(2 if east_asian_width(letter) in "WF" else 1 for letter in name) for name in names)
-    upright = longest * LETTER > width / len(names)
+    # inches of a letter
+    upright = longest * 0.09 > width / len(names)
     axis.set_xticks(np.arange(0, index.size, step), names, rotation=90 if upright else 0)

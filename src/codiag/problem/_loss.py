@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._arrays import Array, asarray_like, is_complex, to_host
+from codiag._arrays import Array, array_namespace, asarray_like, is_complex, to_host
 from codiag.constraints import Constraint, Constraints, NonNegative
 from codiag.labels import is_table
 from codiag.losses import Loss

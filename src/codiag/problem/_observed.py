@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj, is_dask_array, is_numpy_array
+from array_api_compat import device, is_array_api_obj, is_dask_array, is_numpy_array
 
-from codiag._arrays import Array, to_host
+from codiag._arrays import Array, array_namespace, to_host
 from codiag.problem._symmetry import Symmetry, groups_of, n_independent_entries
 from codiag.tensors import AbsentTensor, DaskTensor, Tensor, as_tensor, is_large, of_stored, sketch_width
 from codiag.tensors.entries import DenseEntries, ObservedEntries
@@ -40,9 +40,11 @@ def without_missing(raw: Any, weights: Any) -> tuple[Any, Any]:
             raw = _zeroed(raw, given > 0)
     if weights is None and is_large(raw.shape):
         return raw, None
-    if not xp.isdtype(raw.dtype, ("real floating", "complex floating")) or not bool(xp.isnan(xp.sum(raw))):
+    if not xp.isdtype(raw.dtype, ("real floating", "complex floating")):
         return raw, weights
-    return _without_nan(raw, weights)
+    with np.errstate(all="ignore"):  # sums of numbers in half precision overflow
+        may_have_nan = bool(xp.isnan(xp.sum(raw)))
+    return _without_nan(raw, weights) if may_have_nan else (raw, weights)
 
 
 def combined_weights(mask: Any, weights: Any) -> Any:

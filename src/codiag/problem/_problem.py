@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_dask_array
+from array_api_compat import device, is_dask_array
 
-from codiag._arrays import Array, TensorLike, all_equal, asarray_like, is_complex, real_part, to_host
+from codiag._arrays import Array, TensorLike, all_equal, array_namespace, asarray_like, is_complex, real_part, to_host
 from codiag._checks import as_rank, as_real_array
 from codiag.constraints import Constraint, Constraints, ConstraintsLike, as_constraints, check_constraints
 from codiag.labels import Labels, LabelsLike, read_labelled

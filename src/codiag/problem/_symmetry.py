@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from array_api_compat import array_namespace, is_dask_array
+from array_api_compat import is_dask_array
 
-from codiag._arrays import Array
+from codiag._arrays import Array, array_namespace
 from codiag.constraints import Constraint, Constraints
 from codiag.tensors import mean_over_permutations
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from array_api_compat import array_namespace
-
-from codiag._arrays import Array, asarray_like, to_host, to_namespace
+from codiag._arrays import Array, array_namespace, asarray_like, to_host, to_namespace
 from codiag._checks import RankDeficientError
 from codiag.problem import Problem
 from codiag.reduction._reduction import Reduction, compressed

@@ -21,8 +21,6 @@ from codiag.plotting import paper
 
 WIDTH, HEIGHT = 3.6, 2.6
 """Inches of a panel, with 96 pixels each: text of eight points is eleven pixels high, which a phone can show."""
-LARGEST = 250_000
-"""Letters of SVG above which a figure becomes an image of pixels, which is smaller."""
 
 
 class Table(NamedTuple):
@@ -93,7 +91,8 @@ def _source(figure: Any) -> str:
     """Return a figure as the source of an image."""
     kind, data = "svg+xml", _bytes_of(figure, format="svg", metadata={"Date": None})
     data = data[data.index(b"<svg") :]
-    if len(data) > LARGEST:
+    # an image of pixels is then smaller
+    if len(data) > 250_000:
         kind, data = "png", _bytes_of(figure, format="png", dpi=200)
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from codiag.models.base import hidden_component
 from codiag.plotting import MUTED, OURS, draw_bars, name_axes
 from codiag.reports._page import Panels, Table, panels, refuse_path, separate_panels, write_page
-from codiag.reports._topic_map import page_data
 
 if TYPE_CHECKING:
     from codiag.models.topics import LatentDirichlet, SingleTopic
@@ -29,11 +28,7 @@ def topics_report(
     documents: ArrayLike | None = None,
     title: str = "Topics",
 ) -> str:
-    r"""Return a page about topics: a map, their words and shares, typical documents, and evidence for their number.
-
-    The slider of the page is :math:`\lambda` in the relevance of a word to a topic [1]_,
-    :math:`\lambda \log p(w|t) + (1 - \lambda) \log p(w|t) / p(w)`, with :math:`p(w)` by the model. The map is classical
-    scaling of the Jensen-Shannon divergences of topics, which are squared distances.
+    """Return a page about topics: their words and shares, typical documents, and evidence for their number.
 
     Parameters
     ----------
@@ -53,17 +48,12 @@ def topics_report(
     Returns
     -------
     str
-        HTML with embedded figures, which needs no other files and no network. A script in the page draws a map of the
-        topics, and the words that are most relevant to one, by a slider; the tables below need no script.
+        HTML with embedded figures, which needs no other files, no network and no script.
 
     See Also
     --------
     codiag.models.LatentDirichlet : A model of topics.
     codiag.models.LatentDirichlet.top_words : The words alone.
-
-    References
-    ----------
-    .. [1] C. Sievert and K. E. Shirley, "LDAvis: A method for visualizing and interpreting topics", 2014.
 
     Examples
     --------
@@ -97,7 +87,6 @@ def topics_report(
         path,
         title=title,
         facts=facts,
-        data=page_data(model, words, MAX_TOPICS),
         topics=_top_words(model, words),
         n_topics=len(model.weights_),
         documents=_documents(model, counts, names),

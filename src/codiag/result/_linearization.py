@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from codiag._arrays import to_host
-from codiag.least_squares import GeneralizedObjective, LeastSquares
+from codiag.least_squares import NEGLIGIBLE, GeneralizedObjective, LeastSquares
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor, is_large
 
@@ -76,12 +76,22 @@ def deviance_of(problem: Problem, components: FactoredTensor) -> Deviance:
     for mode, factor in enumerate(components.factors):
         rule = None if problem.constraints is None else problem.constraints[mode]
         n_bound += int(np.sum(to_host(factor) == 0)) if rule is not None and rule.is_cone else 0
-    spare = problem.n_independent - max(problem.n_parameters - n_bound, 0)
+    share = 1 - _n_certain(objective, components) / problem.n_observed
+    spare = problem.n_independent * share - max(problem.n_parameters - n_bound, 0)
     squares = objective.squared_residual(components) * problem.n_independent / problem.n_observed
     dispersion = squares / spare if spare > 0 else math.nan
     error = objective.squared_residual_error(components) / max(spare, 1)
     total, null = objective.distance(components), 2 * objective.null_value
     return Deviance(total, null, dispersion, error, objective.loss.fixed_dispersion)
+
+
+def _n_certain(objective: GeneralizedObjective, components: FactoredTensor) -> int:
+    """Return how many listed entries have a mean of zero, and so no variance: counts where all components are zero."""
+    if not objective.loss.needs_nonnegative or objective.listed.has_zeros:
+        return 0
+    model = to_host(objective.model(components))
+    known = np.ones(model.shape) if objective.listed.weights is None else to_host(objective.listed.weights)
+    return int(np.count_nonzero((model <= NEGLIGIBLE * float(np.mean(model))) & (known > 0)))
 
 
 def relative_error_of(problem: Problem, components: FactoredTensor) -> tuple[float, float]:

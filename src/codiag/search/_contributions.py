@@ -39,10 +39,10 @@ from codiag.least_squares import (
     GaussNewtonOperator,
     Objective,
     State,
+    Steps,
     conjugate_gradients,
     inner_product,
     objective_of,
-    steps_for,
     unit_components,
 )
 from codiag.problem import Problem
@@ -58,7 +58,7 @@ def objectives_without(problem: Problem, components: FactoredTensor, chosen: Seq
     missing at random: the prediction is checked by refitting.
     """
     objective = objective_of(problem, components)
-    state = steps_for(objective).evaluated(
+    state = Steps(objective).evaluated(
         objective.parametrization.vectorize(components, balanced=not problem.constraints)
     )
     multiple, ridge = objective.mean_information(components), objective.step_ridge

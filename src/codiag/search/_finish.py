@@ -25,7 +25,6 @@ from codiag.least_squares import (
     objective_of,
     relative_size,
     step_seconds,
-    steps_for,
 )
 from codiag.problem import Estimate, Problem
 from codiag.reduction import Reduction
@@ -131,7 +130,7 @@ def last_steps(problem: Problem, result: OptimizeResult) -> OptimizeResult:
         return result
     point = objective.parametrization.vectorize(result.components, balanced=not problem.constraints)
     path, best, shortest = Extrapolation(point, BRIEF_SWEEPS), point, math.inf
-    steps = steps_for(objective)
+    steps = Steps(objective)
     for _ in range(n_steps):
         value, image = _undamped(objective, steps, point)
         size = relative_size(image - point, point)

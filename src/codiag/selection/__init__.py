@@ -13,3 +13,4 @@ Examples
 
 from codiag.selection._choice import HEADINGS, LEGEND, RankChoice
 from codiag.selection._choose import choose, choose_rank, fit_with_chosen_rank
+from codiag.selection._upward import held_out_deviances

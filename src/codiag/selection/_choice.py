@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from codiag._text import Table, html_table
-from codiag.diagnosis import FAIR, listed
+from codiag._text import Table, html_table, listed
+from codiag.diagnosis import FAIR
 from codiag.problem import Problem
 from codiag.result import Factorization
 from codiag.selection._upward import Tried

@@ -12,8 +12,9 @@ import numpy as np
 from codiag._arrays import Array, TensorLike
 from codiag._checks import RNGLike, as_generator, as_number, explains_keywords
 from codiag._progress import progress_if, tell
+from codiag._text import listed
 from codiag.constraints import ConstraintsLike
-from codiag.diagnosis import FAIR, listed
+from codiag.diagnosis import FAIR
 from codiag.labels import LabelsLike
 from codiag.losses import Loss
 from codiag.methods import DEFAULT, Init, Method, as_method
@@ -149,7 +150,7 @@ def choose(
 ) -> RankChoice:
     """Run `choose_rank` for a problem, whatever its rank; the rank that is chosen is fitted by the method."""
     scale = safe_scale(problem)
-    wanted, n_directions = _possible_ranks(problem, ranks), FIRST_DIRECTIONS if ranks is None else max(ranks)
+    wanted, n_directions = _possible_ranks(problem, ranks), max(FIRST_DIRECTIONS, *(ranks or [0]))
     while True:
         inside = Representative.of(problem.scaled(1 / scale), n_directions, rng)
         upwards = Upwards(inside.problem, rng)
@@ -174,15 +175,15 @@ def choose(
 
 
 def _should_stop(tried: Sequence[Tried]) -> bool:
-    """Return whether the last two ranks add nothing: they are not supported, and what a supported one leaves is noise.
+    """Return whether the last two ranks add nothing: they are not supported, and what the one below leaves is noise.
 
     They add nothing, too, if they predict no better than a lower one.
     """
     last, lower = tried[-ENOUGH:], tried[:-ENOUGH]
     if len(tried) < ENOUGH or any(one.is_supported for one in last):
         return False
-    supported = [one for one in lower if one.is_supported]
-    if supported and supported[-1].facts.residual_ratio <= 1:
+    below = next((one for one in reversed(lower) if one.is_supported), last[0])
+    if below.facts.residual_ratio <= 1:
         return True
     best = best_prediction(lower or last[:1])
     return best is None or not any(one.predicts_better_than(best) for one in last)
@@ -287,5 +288,5 @@ def _possible_ranks(problem: Problem, ranks: Sequence[int] | None) -> list[int]:
             if ranks is None and allowed:
                 break
     if not allowed:
-        raise errors[0]
+        raise ValueError(f"ranks must contain one that can be fitted: {errors[0]}")
     return allowed

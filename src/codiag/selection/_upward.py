@@ -176,7 +176,7 @@ class Upwards:
     def _lone_entries(self, fit: Factorization) -> list[tuple[int, ...]]:
         """Return entries that carry a component alone, which noise has, too."""
         factors = [to_double(to_host(factor)) for factor in fit._components.factors]
-        found = lone_entries(factors)
+        found = lone_entries(to_host(fit.weights), factors)
         is_tied = any(len(group) > 1 for group in fit.problem.groups)
         if not found or fit._is_exact or is_tied or not has_few_entries(fit.problem) or is_complex(factors[0]):
             return []

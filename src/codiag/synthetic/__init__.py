@@ -4,6 +4,7 @@
 Function                  Data
 ========================= ===========================================================
 `noisy_tensor`            A tensor of any shape and rank.
+`parafac2_slices`         Slices of PARAFAC2, with evolving factors.
 `count_events`            Counts of events, in a sparse tensor.
 `fluorescence`            Emission-excitation spectra of mixtures.
 `matrix_stack`            Matrices with a common factor.
@@ -30,6 +31,7 @@ from codiag.synthetic._juries import jury_votes
 from codiag.synthetic._latent_variables import Crowd, Graph, crowd_votes, mixed_membership_graph, worker_confusions
 from codiag.synthetic._matrices import Stack, matrix_stack, mild_factor, orthonormal_factor, unit_factor
 from codiag.synthetic._measurements import Fluorescence, MixedSignals, fluorescence, mixed_signals
+from codiag.synthetic._slices import PlantedSlices, parafac2_slices
 from codiag.synthetic._tensors import PlantedTensor, noisy_tensor
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "mixed_signals",
     "noisy_tensor",
     "orthonormal_factor",
+    "parafac2_slices",
     "unit_factor",
     "worker_confusions",
 ]

@@ -10,13 +10,6 @@ from scipy.special import ndtr, ndtri
 from codiag._checks import RNGLike, as_flag, as_generator, as_number, as_share
 from codiag.synthetic._latent_variables import Crowd
 
-ACCURACY = 0.5, 0.8
-"""Range of the accuracies of clusters."""
-NOISE = 0.5, 1.2
-"""Range of the standard deviations with which clusters see the quality of a task, whose own is one."""
-SHIFT = 0.3
-"""Standard deviation of the thresholds of clusters."""
-
 
 def jury_votes(
     n_tasks: int,
@@ -98,7 +91,7 @@ def _classified(
     truth = rng.choice(k, n_tasks, p=rng.dirichlet(np.full(k, 10.0)))
     labels, confusions = [], []
     for size in sizes:
-        accuracy = rng.uniform(*ACCURACY)
+        accuracy = rng.uniform(0.5, 0.8)
         common = _confusion(accuracy, k, rng)
         answer = _answers(common, truth, rng)
         follows = shared if size > 1 else 0.0
@@ -133,13 +126,13 @@ def _graded(
     quality = rng.standard_normal(n_tasks)
     cuts = ndtri(np.arange(1, k) / k)
     labels, confusions = [], []
-    kinds = [(size, rng.uniform(*NOISE), rng.normal(0, SHIFT)) for size in sizes]
+    kinds = [(size, rng.uniform(0.5, 1.2), rng.normal(0, 0.3)) for size in sizes]
     kinds += [] if outsider is None else [(1, 1 / outsider - 1, 0.0)]
     for size, noise, shift in kinds:
         error = rng.standard_normal(n_tasks)
         common = shared if size > 1 else 0.0
         for _ in range(size):
-            own = cuts + shift + rng.normal(0, SHIFT / 3)
+            own = cuts + shift + rng.normal(0, 0.1)
             seen = quality + noise * (np.sqrt(common) * error + np.sqrt(1 - common) * rng.standard_normal(n_tasks))
             labels.append(np.searchsorted(own, seen))
             confusions.append(_graded_confusion(own, noise, k))

@@ -15,12 +15,6 @@ from codiag.synthetic._matrices import check_noise, mild_factor
 from codiag.synthetic._tensors import PlantedTensor
 from codiag.tensors import FactoredTensor, check_shape
 
-EXCITATION, EMISSION = (240.0, 400.0), (280.0, 500.0)
-"""Ranges of the simulated wavelengths in nanometers."""
-
-SCATTER_WIDTH = 12.0
-"""Half the width, in nanometers, of the bands in which scattered light hides fluorescence; a typical value."""
-
 WARM_UP = 1000
 """Samples that are discarded at the beginning of filtered signals, so that these are stationary."""
 
@@ -95,7 +89,8 @@ def fluorescence(
     as_flag("scatter", scatter)
     as_flag("clip", clip)
     rng = as_generator(rng)
-    emission, excitation = np.linspace(*EMISSION, sizes[1]), np.linspace(*EXCITATION, sizes[2])
+    # nanometers
+    emission, excitation = np.linspace(280.0, 500.0, sizes[1]), np.linspace(240.0, 400.0, sizes[2])
     factors = (rng.uniform(size=(sizes[0], rank)), *_spectra(emission, excitation, rank, rng))
     norms = [np.linalg.norm(factor, axis=0) for factor in factors]
     weights = np.prod(norms, axis=0)
@@ -130,7 +125,8 @@ def _peaks(wavelengths: np.ndarray, centers: np.ndarray, widths: np.ndarray) -> 
 
 def _scattered(emission: np.ndarray, excitation: np.ndarray) -> np.ndarray:
     """Return a boolean array (emission, excitation): true for Rayleigh scatter of first or second order."""
-    return np.any([np.abs(emission[:, None] - order * excitation) < SCATTER_WIDTH for order in (1, 2)], axis=0)
+    # nanometers, a typical value
+    return np.any([np.abs(emission[:, None] - order * excitation) < 12.0 for order in (1, 2)], axis=0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj
+from array_api_compat import device, is_array_api_obj
 
 from codiag._arrays import (
     Array,
     adjoint,
     all_equal,
+    array_namespace,
     blocks,
     conjugate,
     fits_block,

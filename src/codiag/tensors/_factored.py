@@ -93,6 +93,12 @@ class FactoredTensor(Tensor):
         """
         return int(self.weights.shape[0])
 
+    @property
+    def scaled_factors(self) -> list[Array]:
+        """The factors in double precision, the first one times the weights."""
+        factors = [to_double(factor) for factor in self.factors]
+        return [factors[0] * to_double(self.weights), *factors[1:]]
+
     def changed(self, change: Callable[[Array, int], Array], weights: Array | None = None) -> FactoredTensor:
         """Return the components with a function applied to every factor.
 

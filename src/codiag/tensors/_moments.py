@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj
+from array_api_compat import device, is_array_api_obj
 from scipy import sparse
 
-from codiag._arrays import Array, all_equal, blocks, identity, squares, to_double, to_namespace
+from codiag._arrays import Array, all_equal, array_namespace, blocks, identity, squares, to_double, to_namespace
 from codiag._checks import as_number, as_real_array
 from codiag.tensors._base import CANCELLATION_LIMIT, Tensor, check_shape, symmetry_of
 from codiag.tensors._dense import DenseTensor

@@ -97,8 +97,8 @@ def check_range(tensor: Tensor, count: Callable[[], EntryCount], way_out: str) -
     """
     dtype = tensor.reference.dtype
     limits = array_namespace(tensor.reference).finfo(dtype)
-    squared_norm = tensor.squared_norm()  # below 1e-290, squares of small entries have lost digits to underflow
-    if max(float(limits.smallest_normal), 1e-290) <= squared_norm < float(limits.max):
+    squared_norm = tensor.squared_norm()  # below 1e-302, squares of residuals would lose digits to underflow
+    if max(float(limits.smallest_normal), 1e-302) <= squared_norm < float(limits.max):
         return
     counts = count()
     if counts.n_bad:

@@ -11,9 +11,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._arrays import Array, inner_product_of, on_host, to_double, to_double_if_cheap, to_namespace
+from codiag._arrays import (
+    Array,
+    array_namespace,
+    inner_product_of,
+    on_host,
+    to_double,
+    to_double_if_cheap,
+    to_namespace,
+)
 from codiag._progress import tell
 
 if TYPE_CHECKING:
@@ -327,6 +334,30 @@ def khatri_rao(factors: Sequence[Array]) -> Array:
         both = product[..., :, None, :] * factor[..., None, :, :]
         product = xp.reshape(both, (*both.shape[:-3], -1, both.shape[-1]))
     return product
+
+
+def products_of(entries: Array, factors: Sequence[Array], modes: Iterable[int]) -> list[Array]:
+    """Return the products of `Tensor.mttkrp` of an array in memory for some modes.
+
+    Those of all modes but the first are of what the first factor leaves of the array.
+    """
+    xp, (size, rank) = array_namespace(entries), factors[0].shape
+    side, products, inner = xp.reshape(entries, (size, -1)), [], None
+    turned = [factor.T for factor in factors]
+    for mode in modes:
+        if mode == 0:
+            products.append(side @ khatri_rao(factors[1:]))
+            continue
+        if inner is None:
+            inner = xp.reshape(turned[0] @ side, (rank, *entries.shape[1:]))
+        left = inner
+        for other in range(len(factors) - 1, mode, -1):
+            left = (left @ xp.reshape(turned[other], (rank, *[1] * (left.ndim - 3), -1, 1)))[..., 0]
+        for other in range(1, mode):
+            flat = turned[other][:, None, :] @ xp.reshape(left, (*left.shape[:2], -1))
+            left = xp.reshape(flat, (rank, *left.shape[2:]))
+        products.append(left.T)
+    return products
 
 
 def _rows(factors: Sequence[Array], ranges: Ranges) -> tuple[Array, ...]:

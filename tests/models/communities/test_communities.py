@@ -394,16 +394,6 @@ def test_errors_of_memberships_are_those_of_graphs_without_groups_of_edges():
     assert np.mean(distances.min(axis=0)) == pytest.approx(np.nanmean(errors**2), rel=0.4)
 
 
-def test_cdlib_takes_them():
-    pytest.importorskip("cdlib")
-    import networkx as nx
-
-    network = nx.from_scipy_sparse_array(graph(300, 3).adjacency)
-    clustering = MixedMembershipSBM(3, random_state=0).fit(network).to_cdlib(network)
-    assert len(clustering.communities) == 3
-    assert clustering.overlap
-
-
 def test_parameters_are_stored_and_cloned():
     model = MixedMembershipSBM(3, alpha_0=0.5)
     assert clone(model).get_params() == model.get_params()

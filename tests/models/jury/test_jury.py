@@ -77,9 +77,7 @@ def test_clusters_are_found_and_labels_are_not_those_of_the_largest(k):
     assert_allclose(model.predict_proba(jury.votes), model.probas_)
     assert_array_equal(model.predict(jury.votes), model.labels_)
     assert model.copies_ == []
-    clusters = model.cluster_table()
-    assert_array_equal(clusters["worker"], np.arange(17))
-    assert np.all((clusters["correlation"] > 0.2) & (clusters["correlation"] < 0.8))
+    assert_array_equal(np.concatenate(model.clusters_), np.arange(17))
 
 
 @pytest.mark.parametrize(("n_workers", "seed"), [(4, 0), (6, 3)])
@@ -171,7 +169,7 @@ def test_frames_come_back_as_frames(package):
     jury = jury_votes(200, (3, 1, 1, 1), 2, shared=0.8, rng=0)
     frame = module.DataFrame(dict(zip(("task", "judge", "label"), (c.tolist() for c in jury.votes), strict=True)))
     model, plain = (Jury(random_state=0).fit(votes) for votes in (frame, jury.votes))
-    for name in ("label_table", "worker_table", "least_confident", "cluster_table"):
+    for name in ("label_table", "worker_table", "least_confident"):
         table, expected = getattr(model, name)(), getattr(plain, name)()
         assert list(table.columns) == list(expected)
     assert_array_equal(np.asarray(model.label_table()["label"]), plain.labels_)

@@ -26,10 +26,6 @@ from codiag.models.crowd import (
 __all__ = ["DawidSkene", "OneCoinDawidSkene"]
 
 
-FLOOR = 1e-10
-"""The least probability of a label, as in crowd-kit: votes that no class explains still have a likelihood."""
-
-
 class DawidSkene(BaseEstimator):
     """The model of Dawid and Skene with the signature and the attributes of crowd-kit.
 
@@ -112,7 +108,8 @@ class DawidSkene(BaseEstimator):
         classes, history = votes.shares, []
         model = self._start(votes, classes, initial_error)
         for _ in range(self.n_iter):
-            floored = model._replace(confusions=np.maximum(model.confusions, FLOOR))
+            # votes that no class explains still have a likelihood, as in crowd-kit
+            floored = model._replace(confusions=np.maximum(model.confusions, 1e-10))
             classes, log_likelihood = expect(votes, floored)
             model = self._maximize(votes, classes)
             history.append(log_likelihood / votes.label.size)

@@ -10,7 +10,8 @@ from codiag.models.base._components import (
     on_simplex_rows,
 )
 from codiag.models.base._jackknife import jackknife_errors, jackknife_standard_errors, share_errors
-from codiag.models.base._model import Model, MomentModel, Moments, as_seed, check_alpha, random_groups, warn_caller
+from codiag.models.base._model import Model, MomentModel, Moments, as_seed, random_groups, warn_caller
+from codiag.models.base._parameters import dirichlet_sum, number_or_zero, optional, positive_integer, word_or
 from codiag.models.base._second_moment import (
     CORE_METHOD,
     check_second_moment,
@@ -21,7 +22,6 @@ from codiag.models.base._second_moment import (
     leading_range_in_passes,
     noise_of,
     random_signs,
-    weakest,
     weakest_direction,
 )
 from codiag.models.base._sums import PartialFit, RowSums, first_block, sum_over_rows
@@ -32,6 +32,5 @@ from codiag.models.base._three_views import (
     as_dense,
     scaled,
     start_from_views,
-    view_moments,
     view_problem,
 )

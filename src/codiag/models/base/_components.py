@@ -177,8 +177,9 @@ class Diagnostics(Mapping[str, Any]):
 
     Every model lists its own names. Those of the fit of a moment are ``relative_error``, ``converged`` and
     ``core_errors``: standard errors (n_components,) or (3, n_components) of the unit factors of the moment, estimated
-    from the residual of the fit. Sampling errors are larger. ``core_errors`` is None if there is no residual: the
-    moment of two components has no more entries than parameters.
+    from the residual of the fit. Sampling errors are larger. They are infinite for components that the moment does not
+    separate. ``core_errors`` is None if it separates none, or if there is no residual: the moment of two components has
+    no more entries than parameters.
 
     Parameters
     ----------
@@ -227,11 +228,10 @@ class Diagnostics(Mapping[str, Any]):
         >>> Diagnostics.of(fit, clipped_mass=0.0).converged
         True
         """
-        with np.errstate(invalid="ignore", divide="ignore"):
-            errors = fit.standard_errors
-        finite = errors if np.all(np.isfinite(errors)) else None
-        values = {"relative_error": fit.relative_error, "converged": fit.converged, "core_errors": finite}
-        return cls(**values | known)
+        errors = fit.standard_errors
+        is_known = np.any(np.isfinite(errors)) and not np.any(np.isnan(errors))
+        quality = {"relative_error": fit.relative_error, "converged": fit.converged}
+        return cls(**quality | {"core_errors": errors if is_known else None} | known)
 
     def reordered(self, order: np.ndarray) -> Diagnostics:
         """Return the diagnostics with components in a new order.

@@ -10,9 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 from codiag._checks import as_number
 from codiag.models.base._model import Model
 
-AT_BOUND = 1e-8
-"""Distance from 0 or 1 within which a probability counts as at that bound; models keep them inside by at most 1e-9."""
-
 
 def jackknife_standard_errors(
     model: Model,
@@ -111,5 +108,6 @@ def share_errors(value: np.ndarray, others: np.ndarray, ratios: np.ndarray) -> n
     if value.ndim == 0 or value.shape[-1] == 1:  # the only probability of a row is certain
         return errors
     estimates = np.concatenate([value[None], others])
-    fixed = [np.all(np.abs(estimates - bound) <= AT_BOUND, axis=0) for bound in (0, 1)]
+    # models keep probabilities inside by at most 1e-9
+    fixed = [np.all(np.abs(estimates - bound) <= 1e-8, axis=0) for bound in (0, 1)]
     return np.where(fixed[0] | fixed[1], np.nan, errors)

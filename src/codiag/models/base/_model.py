@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
@@ -13,18 +13,15 @@ from sklearn.base import BaseEstimator, clone
 from codiag._checks import (
     ConvergenceWarning,
     as_generator,
-    as_number,
     check_rng,
     explains_keywords,
 )
 from codiag._progress import progress_if
 from codiag.methods import Auto, Method, as_method
 from codiag.models.base._components import C, nearest_order
+from codiag.models.base._parameters import USUAL, Rule
 from codiag.problem import Problem
 from codiag.result import Factorization, solve, warning_message
-
-MAX_ALPHA_0 = 1e6
-"""Largest `alpha_0`. Third moments are differences of terms of order `alpha_0` squared, which rounding dominates."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -65,11 +62,8 @@ M = TypeVar("M", bound=Moments)
 class Model(BaseEstimator):
     """Base of all estimators: checks of parameters, and `fit`, which issues the warnings that `_fit` returns."""
 
-    integers: ClassVar[Mapping[str, int]] = {}
-    """Names of parameters that are integers, with the least value of each."""
-
-    optional: ClassVar[frozenset[str]] = frozenset()
-    """Names of parameters that may be None; the model then chooses a value."""
+    parameter_rules: ClassVar[dict[str, Rule]] = USUAL
+    """What checks the value of each parameter, a function of its name and value; others are not checked."""
 
     unbounded: ClassVar[frozenset[str]] = frozenset()
     """Names of learned parameters that are not probabilities."""
@@ -115,9 +109,13 @@ class Model(BaseEstimator):
         >>> CP(1, random_state=0).fit(np.ones((4, 3, 2))).n_components_
         1
         """
+        return self._fit_with_progress(progress, X)
+
+    def _fit_with_progress(self, progress: bool | None, *data: Any) -> Self:
+        """Fit the model, and issue the warnings at the call of the method that calls this."""
         with progress_if(progress, f"fitting {type(self).__name__}"):
-            found = self._fit(X)
-        warn_caller(found)
+            found = self._fit(*data)
+        warn_caller(found, stacklevel=4)
         return self
 
     def _fit(self, data: Any) -> tuple[Warning, ...]:
@@ -136,7 +134,7 @@ class Model(BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} must implement _fit(data)")
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are valid: `integers`, and ``method`` and ``random_state`` if the model has them.
+        """Raise unless parameters are valid, by `parameter_rules`.
 
         Examples
         --------
@@ -147,14 +145,9 @@ class Model(BaseEstimator):
             ...
         ValueError: n_components must be positive; got 0
         """
-        given = self.get_params(deep=False)
-        for name, least in self.integers.items():
-            if not (given[name] is None and name in self.optional):
-                as_number(name, given[name], integer=True, zero=least == 0)
-        if "method" in given:
-            as_method(given["method"])
-        if "random_state" in given:
-            check_rng("random_state", given["random_state"])
+        for name, value in self.get_params(deep=False).items():
+            if name in self.parameter_rules:
+                self.parameter_rules[name](name, value)
 
     def _estimates(self) -> dict[str, Any]:
         """Return the learned parameters that have standard errors, by the names of their attributes."""
@@ -183,7 +176,7 @@ class MomentModel(Model, Generic[M, C]):
     Parameters
     ----------
     n_components : int, optional
-        Number of components. None, if a model lists it in `optional`, for as many as are above sampling noise.
+        Number of components. None, if the rule of a model allows it, for as many as are above sampling noise.
     method : Method or str, optional
         Method that factorizes the moment; by default `codiag.methods.Auto`.
     max_iter : int
@@ -235,7 +228,6 @@ class MomentModel(Model, Generic[M, C]):
     """
 
     default_method: ClassVar[Method] = Auto()
-    integers: ClassVar[Mapping[str, int]] = {"n_components": 1, "max_iter": 0}
 
     def __init__(
         self, n_components: int | None = 2, *, method: Any = None, max_iter: int = 0, random_state: int | None = None
@@ -345,8 +337,9 @@ class MomentModel(Model, Generic[M, C]):
 
     def _set(self, components: C, fit: Factorization | None, moments: M) -> tuple[Warning, ...]:
         """Set learned attributes, and return the warnings."""
-        self._set_attributes(components, moments)
-        self.n_components_ = int(components.weights.size)
+        for name, value in vars(components).items():
+            setattr(self, f"{name}_", value)
+        self._components, self.n_components_ = components, int(components.weights.size)
         warning_messages: list[Warning] = [UserWarning(message) for message in moments.warning_messages]
         # The default method makes one start of few sweeps: its errors are far below those of the moments.
         if fit is not None and moments.problem is not None and self.method is not None:
@@ -354,17 +347,11 @@ class MomentModel(Model, Generic[M, C]):
             warning_messages += [] if message is None else [ConvergenceWarning(message)]
         return tuple(warning_messages)
 
-    def _solve(self, moments: M) -> Factorization | None:
-        """Return the factorization of the moment; None if there is none to factorize."""
-        return (
-            None
-            if moments.problem is None
-            else solve(moments.problem, self._resolved_method(), as_seed(self.random_state))
-        )
-
     def _components_of(self, moments: M) -> tuple[C, Factorization | None]:
         """Return the components, sorted, and the factorization of the moment."""
-        fit = self._solve(moments)
+        fit = None
+        if moments.problem is not None:
+            fit = solve(moments.problem, self._resolved_method(), as_seed(self.random_state))
         return self._refine(self.parameters(fit, moments), moments).sorted(), fit
 
     def moments(self, data: Any) -> M:
@@ -488,34 +475,6 @@ class MomentModel(Model, Generic[M, C]):
             components = self.em_step(components, moments)
         return components
 
-    def _set_attributes(self, components: C, moments: M) -> None:
-        """Set learned attributes: by default every field of the components, with an underscore.
-
-        Parameters
-        ----------
-        components : Components
-            In their final order.
-        moments : Moments
-            As `moments` returns them.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import codiag
-        >>> from codiag.models import SphericalGaussianMixture
-        >>> rng = np.random.default_rng(0)
-        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
-        >>> model = SphericalGaussianMixture(2)
-        >>> moments = model.moments(X)
-        >>> fit = codiag.factorize(moments.problem, method=model._resolved_method(), rng=0)
-        >>> model._set_attributes(model.parameters(fit, moments).sorted(), moments)
-        >>> model.means_.shape
-        (2, 3)
-        """
-        for name, value in vars(components).items():
-            setattr(self, f"{name}_", value)
-        self._components = components
-
     def _resolved_method(self) -> Method:
         """Return the method that factorizes the moment.
 
@@ -546,10 +505,10 @@ class MomentModel(Model, Generic[M, C]):
         return replicate
 
 
-def warn_caller(warning_messages: Iterable[Warning]) -> None:
+def warn_caller(warning_messages: Iterable[Warning], stacklevel: int = 3) -> None:
     """Issue warnings at the line that called the public method that calls this function."""
     for warning in warning_messages:
-        warnings.warn(warning, stacklevel=3)
+        warnings.warn(warning, stacklevel=stacklevel)
 
 
 def as_seed(random_state: Any) -> int | None:
@@ -558,16 +517,6 @@ def as_seed(random_state: Any) -> int | None:
     if random_state is None or isinstance(random_state, int | np.integer):
         return None if random_state is None else int(random_state)
     return int(as_generator(random_state, "random_state").integers(2**31))
-
-
-def check_alpha(alpha_0: float) -> None:
-    """Raise unless moments can be corrected for a Dirichlet distribution with this sum of parameters."""
-    as_number("alpha_0", alpha_0, zero=True)
-    if alpha_0 > MAX_ALPHA_0:
-        raise ValueError(
-            f"alpha_0 must be at most {MAX_ALPHA_0:g}: beyond that all samples have nearly the same shares, and "
-            f"rounding dominates moments that are corrected for them; got {alpha_0:g}"
-        )
 
 
 def random_groups(n: int, n_groups: int) -> np.ndarray:

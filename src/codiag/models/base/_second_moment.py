@@ -23,10 +23,6 @@ from codiag.result import Factorization
 
 CORE_METHOD = Auto(max_starts=1, max_iter=40)
 """Default method for the core of a moment. One start: further starts cannot remove residuals of model errors."""
-EXTRA_COLUMNS = 8
-"""Columns of a Lanczos block beyond those requested; convergence depends on the gap behind the last of them."""
-MAX_LANCZOS_COLUMNS = 1500
-"""Columns of all Lanczos blocks together at which the iteration ends, to bound memory."""
 N_DRAWS = 8
 """Number of random sign vectors over which the sampling noise is averaged."""
 DENSE_SIZE = 500
@@ -59,7 +55,8 @@ def leading_range_in_passes(
     """
     if size <= max(200, 3 * (k + n_extra)):
         return leading_range(multiply, size, k + n_extra, random_state)
-    width = k + n_extra + EXTRA_COLUMNS
+    # eight more than requested: convergence depends on the gap behind the last column
+    width = k + n_extra + 8
     rng = as_generator(random_state, "random_state")
     columns = np.linalg.qr(rng.standard_normal((size, width)))[0]
     matrix, last = np.zeros((0, 0)), columns
@@ -74,7 +71,8 @@ def leading_range_in_passes(
         image = image - columns @ (columns.T @ image)
         following, triangle = np.linalg.qr(image)
         residuals = np.linalg.norm(triangle @ leading[-width:, :k], axis=0)
-        is_full = columns.shape[1] + width > min(size, MAX_LANCZOS_COLUMNS)
+        # a bound on memory
+        is_full = columns.shape[1] + width > min(size, 1500)
         if is_full or np.all(residuals <= tol * np.max(np.abs(values))):
             return columns @ leading[:, : k + n_extra]
         columns, last = np.hstack([columns, following]), following
@@ -176,16 +174,6 @@ def norm_beside(matrix: Any, left: np.ndarray, right: np.ndarray, n_steps: int =
         size = float(np.linalg.norm(image))
         vector = beside(right, matrix.T @ image)
     return size
-
-
-def weakest(mean: np.ndarray, halves: Sequence[np.ndarray], k: int) -> tuple[float, float]:
-    """Return the k-th singular value of a matrix and its sampling noise, from estimates by two halves of the data.
-
-    The noise is the norm of half their difference in the complement of the k - 1 stronger directions.
-    """
-    left, sizes, right = np.linalg.svd(mean)
-    error = (halves[0] - halves[1]) / 2
-    return float(sizes[k - 1]), norm_beside(error, left[:, : k - 1], right[: k - 1].T)
 
 
 def hidden_component(size: float, noise: float, k: int) -> tuple[str, ...]:

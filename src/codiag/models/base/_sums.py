@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 from codiag._arrays import FAN_IN, is_dask, pass_with
 from codiag._checks import RankDeficientError
-from codiag.models.base._model import warn_caller
+from codiag.models.base._model import Model, warn_caller
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ def _added(sums: Sequence[Any]) -> Any:
     return reduce(operator.add, given) if given else None
 
 
-class PartialFit:
+class PartialFit(Model):
     """`partial_fit` for models of sums: a model implements `_with_chunk` and `_estimate_seen`.
 
     `fit` deletes ``_seen``, the sums that `partial_fit` continues, so that data is not counted twice.
@@ -140,9 +140,8 @@ class PartialFit:
 
     def _learn_more(self, data: Any) -> tuple[Warning, ...]:
         """Do the work of `partial_fit` without issuing warnings, and return them."""
-        model: Any = self
-        model.check_parameters()
-        if model.n_components is None:
+        self.check_parameters()
+        if self.n_components is None:
             raise ValueError("n_components must be given to partial_fit; got None. `fit` finds the number in all data")
         if is_dask(data):
             raise ValueError("X must be in memory for partial_fit; got a dask array. Call fit, which reads its blocks")

@@ -20,8 +20,6 @@ from codiag.tensors import CrossMomentTensor, DenseTensor, Tensor, symmetrize
 
 Means = tuple[np.ndarray, list[np.ndarray]]
 """Weights (k,), and the means (k, d) of every view."""
-PAIRS = (((0, 1), 2, "ab,c"), ((0, 2), 1, "ac,b"), ((1, 2), 0, "bc,a"))
-"""For each pair of views: the pair, the other view, and the subscripts of their product in the third moment."""
 
 
 class ViewMoments:
@@ -32,10 +30,12 @@ class ViewMoments:
     :math:`\sum_h \pi_h A_h B_h^\top`.
     """
 
-    def __init__(self, moment: CrossMomentTensor, alpha_0: float = 0.0) -> None:
-        self.raw: Any = moment  # without correction for mixed samples
+    def __init__(self, views: Sequence[Any], sample_weight: np.ndarray | None = None, alpha_0: float = 0.0) -> None:
+        weights = None if sample_weight is None else sample_weight / np.sum(sample_weight)
+        # without correction for mixed samples
+        self.raw: Any = CrossMomentTensor(*views, weights=weights, symmetric=False, check=False)
         self.alpha_0 = alpha_0
-        self.shape = moment.shape
+        self.shape = self.raw.shape
 
     def mean(self, mode: int) -> np.ndarray:
         """Return the mean of a view, (d,)."""
@@ -57,7 +57,7 @@ class ViewMoments:
         alpha_0, means = self.alpha_0, [self.mean(mode) for mode in range(3)]
         third = (alpha_0 + 1) * (alpha_0 + 2) / 2 * np.asarray(self.raw.to_dense())
         third += alpha_0**2 * np.einsum("a,b,c->abc", *means)
-        for pair, mode, subscripts in PAIRS:
+        for pair, mode, subscripts in (((0, 1), 2, "ab,c"), ((0, 2), 1, "ac,b"), ((1, 2), 0, "bc,a")):
             products = np.einsum(f"{subscripts}->abc", self.products(*pair), means[mode])
             third -= alpha_0 * (alpha_0 + 1) / 2 * products
         return DenseTensor(third)
@@ -184,9 +184,3 @@ def _pseudo_inverse(matrix: np.ndarray, k: int) -> np.ndarray:
     """Return the pseudo-inverse of the nearest matrix of rank k."""
     left, sizes, right = np.linalg.svd(matrix, full_matrices=False)
     return (right[:k].T / np.maximum(sizes[:k], 1e-15 * sizes[0] + 1e-300)) @ left[:, :k].T
-
-
-def view_moments(views: Sequence[Any], sample_weight: np.ndarray | None = None, alpha_0: float = 0.0) -> ViewMoments:
-    """Return the moments of three views (n, d) of weighted samples, which mix components if `alpha_0` is positive."""
-    weights = None if sample_weight is None else sample_weight / np.sum(sample_weight)
-    return ViewMoments(CrossMomentTensor(*views, weights=weights, symmetric=False, check=False), alpha_0)

@@ -14,9 +14,6 @@ import numpy as np
 from codiag._arrays import blocks
 from codiag.models.base import RowSums
 
-LEAST = np.finfo(np.float64).min
-"""Least log-likelihood of a sequence, so that states of impossible sequences have probability zero."""
-
 
 def padded(lengths: np.ndarray) -> Iterator[np.ndarray]:
     """Yield indices (time, sequences) into concatenated sequences, -1 beyond the end of one, longest sequences first.
@@ -85,7 +82,8 @@ def forward_backward(
         ends = past[inside.sum(axis=0) - 1, :, np.arange(index.shape[1])]
         scores = np.logaddexp.reduce(ends, axis=1)
         # The sum over states is the likelihood of the sequence at all times, up to rounding, which grows with time.
-        past -= np.maximum(np.logaddexp.reduce(past + future, axis=1, keepdims=True), LEAST)
+        # states of impossible sequences have probability zero
+        past -= np.maximum(np.logaddexp.reduce(past + future, axis=1, keepdims=True), np.finfo(np.float64).min)
         shares = np.exp(past + future)
         states[index[inside]] = np.moveaxis(shares, 1, 2)[inside]
         moves = _moves(past, np.where(inside[:, None], likely + future, -np.inf), transitions)

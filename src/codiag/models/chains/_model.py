@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
 from codiag._arrays import is_dask
 from codiag._checks import RankDeficientError
-from codiag._progress import progress_if
 from codiag.models.base import (
     Diagnostics,
     MappedProblem,
@@ -19,6 +18,8 @@ from codiag.models.base import (
     hidden_component,
     mixture_weights,
     on_simplex,
+    optional,
+    positive_integer,
     random_groups,
     sum_over_rows,
     warn_caller,
@@ -119,7 +120,7 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
     ['rain', 'sun', 'wind']
     """
 
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+    parameter_rules = MomentModel.parameter_rules | {"n_components": optional(positive_integer)}
     _known: np.ndarray | None = None
     """Symbols of `emissionprob_`, if they are known before the fit."""
 
@@ -168,10 +169,7 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
         (2, 2)
         """
         check_no_target(y)
-        with progress_if(progress, f"fitting {type(self).__name__}"):
-            found = self._fit(X if is_dask(X) else split_sequences(X, lengths))
-        warn_caller(found)
-        return self
+        return self._fit_with_progress(progress, X if is_dask(X) else split_sequences(X, lengths))
 
     def partial_fit(self, X: Any, y: object = None, lengths: Any = None) -> Self:  # noqa: N803
         """Add sequences to those seen so far and estimate again, by moments alone.
@@ -260,14 +258,15 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
             replicate._components = replace(replicate._components, startprob=unknown)
         return replicate
 
-    def _moments_of(self, sums: ChainSums, k: int) -> ChainMoments:
+    def _moments_of(self, counts: ChainSums, k: int) -> ChainMoments:
         """Return the moments of counts for k states."""
-        occurring = sums.symbols.size
+        occurring = counts.symbols.size
         if k > occurring:
             raise RankDeficientError(f"n_components must be at most {occurring}, the number of symbols; got {k}")
-        counts = sums.finish(self._known)
+        if not counts.numbers.shape[1]:
+            raise RankDeficientError("X must contain a sequence of three symbols or more; all are shorter")
         # Variances of counts are proportional to their means: divided by roots of frequencies, they are nearly equal.
-        shares = counts.numbers / counts.numbers.sum()
+        shares = counts.numbers[0] / counts.numbers[0].sum()
         scales = [np.sqrt(np.bincount(row, weights=shares, minlength=occurring)) for row in counts.triples]
         size, noise = correlation(counts, scales, k)
         hidden = hidden_component(size, noise, k)
@@ -277,7 +276,7 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
             warning_messages=hidden,
             hides_component=bool(hidden),
             counts=counts,
-            use_firsts=counts.n_sequences > 1,
+            symbols=counts.all_symbols() if self._known is None else self._known,
             scales=scales,
             correlation=size,
             noise=noise,
@@ -303,10 +302,10 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
             emission_condition=float(sizes[0] / max(sizes[-1], 1e-300)),
         )
         start = visited
-        if moments.use_firsts:
+        if counts.n_sequences > 1:
             start = mixture_weights(emissions, counts.firsts / counts.n_sequences)
-        emitted = np.full((k, counts.symbols.size), 1e-12 / counts.symbols.size)
-        emitted[:, counts.seen] = emissions.T
+        emitted = np.full((k, moments.symbols.size), 1e-12 / moments.symbols.size)
+        emitted[:, counts.among(moments.symbols)] = emissions.T
         emitted /= emitted.sum(axis=1, keepdims=True)
         return Chain(
             weights=visited, startprob=start, transmat=transitions.T, emissionprob=emitted, diagnostics=diagnostics
@@ -320,18 +319,19 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
         """Return the model after one Baum-Welch step."""
         model = components.startprob, components.transmat, components.emissionprob
         if is_dask(moments.sequences):
-            sums = sum_over_rows(_sums_of_block, moments.sequences, moments.counts.symbols, *model)
+            sums = sum_over_rows(_sums_of_block, moments.sequences, moments.symbols, *model)
         else:
             sums = baum_welch_sums(*moments.sequences, *model)
         start, transitions, emissions = sums.probabilities()
         visited = stationary(transitions.T)
         return replace(components, startprob=start, transmat=transitions, emissionprob=emissions, weights=visited)
 
-    def _set_attributes(self, components: Chain, moments: ChainMoments) -> None:
-        """Set learned attributes with the names of hmmlearn, and the symbols."""
-        super()._set_attributes(components, moments)
+    def _set(self, components: Chain, fit: Factorization | None, moments: ChainMoments) -> tuple[Warning, ...]:
+        """Set learned attributes by the names of hmmlearn, and return the warnings."""
+        found = super()._set(components, fit, moments)
         del self.weights_  # the stationary distribution, which hmmlearn computes by a method
-        self.n_features, self.symbols_ = moments.counts.symbols.size, moments.counts.symbols
+        self.n_features, self.symbols_ = moments.symbols.size, moments.symbols
+        return found
 
 
 def _sums_of_block(block: np.ndarray, symbols: np.ndarray, *model: np.ndarray) -> BaumWelchSums:

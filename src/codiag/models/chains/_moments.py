@@ -4,34 +4,17 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
-from codiag._checks import RankDeficientError
 from codiag.labels import sorted_names
 from codiag.models.base import Components, MappedProblem, Moments, ViewMoments, random_signs, weakest_direction
 from codiag.models.chains._sequences import MAX_SYMBOL, indices, split_sequences
 from codiag.problem import Problem
 from codiag.result import Factorization
-from codiag.tensors import CrossMomentTensor, SparseTensor
-
-MAX_SIGN_BLOCKS = 32
-"""Largest number of blocks of a sequence that are treated as independent when its sampling noise is estimated."""
-
-
-class TripleCounts(NamedTuple):
-    """Numbers of symbols and of triples of consecutive symbols."""
-
-    symbols: np.ndarray  # all symbols: 0, 1, ... up to the largest integer, or the sorted names
-    seen: np.ndarray  # indices of the symbols that occur
-    triples: np.ndarray  # (3, m): different triples, as indices into `seen`
-    numbers: np.ndarray  # (m,)
-    signed: np.ndarray  # (draws, m): the same with a random sign for each block of a sequence
-    frequencies: np.ndarray  # number of each symbol that occurs
-    firsts: np.ndarray  # number of sequences that start with each symbol
-    n_sequences: int
+from codiag.tensors import SparseTensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +24,8 @@ class ChainSums:
     symbols: np.ndarray  # that occur, sorted
     triples: np.ndarray  # (3, m): different triples, as indices into `symbols`
     numbers: np.ndarray  # (1 + draws, m): how often they occur, plain and with random signs
-    frequencies: np.ndarray
-    firsts: np.ndarray
+    frequencies: np.ndarray  # number of each symbol
+    firsts: np.ndarray  # number of sequences that start with each symbol
     n_sequences: int
 
     @classmethod
@@ -75,14 +58,9 @@ class ChainSums:
         different = _summed(triples, numbers, symbols.size)
         return ChainSums(symbols, *different, frequencies, firsts, self.n_sequences + other.n_sequences)
 
-    def finish(self, known: np.ndarray | None = None) -> TripleCounts:
-        """Return the counts, with the integers that do not occur added to the symbols, or with known symbols."""
-        if not self.numbers.shape[1]:
-            raise RankDeficientError("X must contain a sequence of three symbols or more; all are shorter")
-        symbols = self.all_symbols() if known is None else known
-        seen = indices(self.symbols, symbols) if _are_names(symbols) else self.symbols.astype(np.intp)
-        rest = self.frequencies, self.firsts, self.n_sequences
-        return TripleCounts(symbols, seen, self.triples, self.numbers[0], self.numbers[1:], *rest)
+    def among(self, symbols: np.ndarray) -> np.ndarray:
+        """Return the indices of the symbols that occur among all symbols."""
+        return indices(self.symbols, symbols) if _are_names(symbols) else self.symbols.astype(np.intp)
 
     def all_symbols(self) -> np.ndarray:
         """Return the symbols that occur, if they are names; else all integers up to the largest."""
@@ -99,7 +77,8 @@ def _block_signs(n: int, chunk: int) -> np.ndarray:
 
     The number of blocks grows like n^(2/3), up to a limit.
     """
-    n_blocks = min(MAX_SIGN_BLOCKS, int(np.ceil(n ** (2 / 3))))
+    # blocks that are treated as independent
+    n_blocks = min(32, int(np.ceil(n ** (2 / 3))))
     return random_signs(n_blocks, chunk)[:, np.arange(n) * n_blocks // max(n, 1)]
 
 
@@ -135,9 +114,9 @@ def _summed(triples: np.ndarray, numbers: np.ndarray, d: int) -> tuple[np.ndarra
 class ChainMoments(Moments):
     """The moment of three consecutive symbols, divided by roots of their frequencies."""
 
-    counts: TripleCounts
+    counts: ChainSums
+    symbols: np.ndarray  # all symbols: 0, 1, ... up to the largest integer, or the sorted names
     sequences: Any = None  # concatenated symbols and lengths, or a dask array; None if they cannot be read again
-    use_firsts: bool  # whether start probabilities come from the first symbols of sequences
     scales: list[np.ndarray]  # roots of the frequencies of the first, second and third of three symbols
     correlation: float  # last singular value of the moment of neighbors
     noise: float
@@ -171,20 +150,20 @@ class Chain(Components):
         return "startprob", "transmat", "emissionprob"
 
 
-def views_of(counts: TripleCounts, scales: list[np.ndarray]) -> ViewMoments:
+def views_of(counts: ChainSums, scales: list[np.ndarray]) -> ViewMoments:
     """Return the moments of three views, which are scaled indicators of the three symbols."""
-    m = counts.numbers.size
+    m = counts.numbers.shape[1]
     views = [
         sparse.csr_array((1 / scale[row], (np.arange(m), row)), shape=(m, scale.size))
         for scale, row in zip(scales, counts.triples, strict=True)
     ]
-    return ViewMoments(CrossMomentTensor(*views, weights=counts.numbers / counts.numbers.sum()))
+    return ViewMoments(views, counts.numbers[0])
 
 
-def scaled_problem(counts: TripleCounts, scales: list[np.ndarray], k: int) -> Problem:
+def scaled_problem(counts: ChainSums, scales: list[np.ndarray], k: int) -> Problem:
     """Return the problem of the scaled third moment, a sparse tensor."""
     divisors = np.prod([scale[row] for scale, row in zip(scales, counts.triples, strict=True)], axis=0)
-    values = counts.numbers / (counts.numbers.sum() * divisors)
+    values = counts.numbers[0] / (counts.numbers[0].sum() * divisors)
     return Problem(SparseTensor(counts.triples, values, tuple(scale.size for scale in scales)), k, symmetric=False)
 
 
@@ -196,16 +175,16 @@ def stationary(transitions: np.ndarray) -> np.ndarray:
     return solution / solution.sum()
 
 
-def correlation(counts: TripleCounts, scales: list[np.ndarray], k: int) -> tuple[float, float]:
+def correlation(counts: ChainSums, scales: list[np.ndarray], k: int) -> tuple[float, float]:
     """Return the k-th singular value of the scaled moment of neighbors, and its sampling noise."""
     first, second = counts.triples[0], counts.triples[1]
-    divisors = counts.numbers.sum() * scales[0][first] * scales[1][second]
+    divisors = counts.numbers[0].sum() * scales[0][first] * scales[1][second]
     shape = scales[0].size, scales[1].size
 
     def pairs(numbers: np.ndarray) -> sparse.csr_array:
         return sparse.csr_array((numbers / divisors, (first, second)), shape=shape)
 
     # Around the mean: signs of few blocks do not sum to zero, and their sum would count as noise.
-    mean = counts.numbers / counts.numbers.sum()
-    errors = [pairs(signed - signed.sum() * mean) for signed in counts.signed]
-    return weakest_direction(pairs(counts.numbers), errors, k)
+    mean = counts.numbers[0] / counts.numbers[0].sum()
+    errors = [pairs(signed - signed.sum() * mean) for signed in counts.numbers[1:]]
+    return weakest_direction(pairs(counts.numbers[0]), errors, k)

@@ -9,21 +9,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._checks import as_generator, as_number
+from codiag.models.base import Model
 from codiag.models.chains._forward_backward import forward_backward, logarithms, path_log_probability, viterbi
 from codiag.models.chains._moments import stationary
 from codiag.models.chains._sequences import numbered, split_sequences
 
 
-class HiddenStates:
+class HiddenStates(Model):
     """Scores, states and samples of a model that has `startprob_`, `transmat_`, `emissionprob_` and `symbols_`."""
-
-    random_state: Any
-    n_components_: int
-    n_features: int
-    startprob_: np.ndarray
-    transmat_: np.ndarray
-    emissionprob_: np.ndarray
-    symbols_: np.ndarray
 
     def score(self, X: Any, y: object = None, lengths: Any = None) -> float:  # noqa: N803
         """Return the log-likelihood of all sequences.
@@ -204,9 +197,7 @@ class HiddenStates:
         """
         return self.score_samples(X, lengths)[1]
 
-    def sample(
-        self, n_samples: int = 1, random_state: Any = None, currstate: int | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Draw a sequence of symbols, and the states that emit them.
 
         Parameters
@@ -215,9 +206,6 @@ class HiddenStates:
             Number of symbols.
         random_state : int, optional
             Seed; by default that of the model.
-        currstate : int, optional
-            The first state; by default drawn from `startprob_`. Give the last state of an earlier sample to continue
-            it.
 
         Returns
         -------
@@ -240,17 +228,13 @@ class HiddenStates:
         """
         check_is_fitted(self)
         as_number("n_samples", n_samples, integer=True)
-        k = self.n_components_
-        start: Any = currstate
-        if start is not None and not (isinstance(start, int | np.integer) and 0 <= start < k):
-            raise ValueError(f"currstate must be None or a state, an integer from 0 to {k - 1}; got {currstate!r}")
         rng = as_generator(self.random_state if random_state is None else random_state, "random_state")
         draws, ladders = rng.random(n_samples).tolist(), [_ladder(row) for row in self.transmat_]
-        states = [bisect_right(_ladder(self.startprob_), draws[0]) if currstate is None else int(currstate)]
+        states = [bisect_right(_ladder(self.startprob_), draws[0])]
         for draw in draws[1:]:
             states.append(bisect_right(ladders[states[-1]], draw))
         path, symbols, heights = np.array(states), np.empty(n_samples, dtype=np.intp), rng.random(n_samples)
-        for state in range(k):
+        for state in range(self.n_components_):
             times = path == state
             symbols[times] = np.searchsorted(_ladder(self.emissionprob_[state]), heights[times], side="right")
         return self.symbols_[symbols][:, None], path

@@ -22,7 +22,7 @@ from scipy.optimize import minimize
 from codiag._arrays import blocks
 from codiag._checks import RankDeficientError
 from codiag.methods import Method
-from codiag.models.base import common_order, leading_range, on_simplex_rows, start_from_views, view_moments
+from codiag.models.base import ViewMoments, common_order, leading_range, on_simplex_rows, start_from_views
 from codiag.models.communities._network import Network
 
 INITIAL_ALPHA = 0.1
@@ -68,7 +68,7 @@ def estimate_memberships(
     links = [stars.links[centers][:, leaf] for leaf in leaves]
     bases = [_basis(links, view, weights, k) for view in range(3)]
     views = [link @ basis for link, basis in zip(links, bases, strict=True)]
-    moments = view_moments(views, weights, alpha_0)
+    moments = ViewMoments(views, weights, alpha_0)
     _, means = start_from_views(moments, k, method, 0, max_sweeps=10)
     memberships = np.empty((n, k))
     for nodes, others in ((centers, (0, 1, 2)), (leaves[0], (1, 2)), (leaves[1], (0, 2)), (leaves[2], (0, 1))):

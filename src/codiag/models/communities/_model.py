@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -13,9 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from codiag._arrays import few_threads
 from codiag._checks import RankDeficientError, as_flag, as_number
-from codiag._progress import progress_if
 from codiag.methods import Method, as_method
-from codiag.models.base import Model, as_seed, check_alpha, on_simplex_rows, random_groups, warn_caller
+from codiag.models.base import (
+    Model,
+    as_seed,
+    dirichlet_sum,
+    on_simplex_rows,
+    optional,
+    positive_integer,
+    random_groups,
+    warn_caller,
+)
 from codiag.models.communities._memberships import (
     average_over_partitions,
     connectivity,
@@ -129,8 +137,12 @@ class MixedMembershipSBM(Model):
     (600, 3)
     """
 
-    integers: ClassVar[Mapping[str, int]] = {"n_components": 1, "n_partitions": 1, "max_iter": 0}
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components", "alpha_0"})
+    parameter_rules = Model.parameter_rules | {
+        "n_components": optional(positive_integer),
+        "alpha_0": optional(dirichlet_sum),
+        "degree_corrected": as_flag,
+        "n_partitions": positive_integer,
+    }
 
     def __init__(
         self,
@@ -182,10 +194,7 @@ class MixedMembershipSBM(Model):
         >>> MixedMembershipSBM(2, random_state=0).fit(graph.adjacency).memberships_.shape
         (90, 2)
         """
-        with progress_if(progress, f"fitting {type(self).__name__}"):
-            found = self._fit(X)
-        warn_caller(found)
-        return self
+        return self._fit_with_progress(progress, X)
 
     def _fit(self, data: Any) -> tuple[Warning, ...]:
         """Run `fit` without issuing warnings, and return these.
@@ -310,60 +319,6 @@ class MixedMembershipSBM(Model):
         columns = {"node": self.nodes_, "community": self.labels_}
         return columns | {f"p{place}": column for place, column in enumerate(self.memberships_.T)}
 
-    def to_cdlib(self, graph: Any, threshold: float = 0.3) -> Any:
-        """Return the overlapping communities as an object of cdlib.
-
-        Parameters
-        ----------
-        graph : networkx graph
-            The graph of `fit`, which cdlib stores.
-        threshold : float
-            See `overlapping_labels`.
-
-        Returns
-        -------
-        cdlib.NodeClustering
-            The communities, with all methods and scores of cdlib.
-
-        See Also
-        --------
-        MixedMembershipSBM.overlapping_labels : The same as an array.
-
-        Examples
-        --------
-        >>> import networkx as nx
-        >>> from codiag.models import MixedMembershipSBM
-        >>> from codiag.synthetic import mixed_membership_graph
-        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, rng=0)
-        >>> network = nx.from_scipy_sparse_array(graph.adjacency)
-        >>> model = MixedMembershipSBM(2, random_state=0).fit(network)
-        >>> len(model.to_cdlib(network).communities)  # doctest: +SKIP
-        2
-        """
-        from cdlib import NodeClustering
-
-        belongs = self.overlapping_labels(threshold)
-        communities = [self.nodes_[column].tolist() for column in belongs.T if column.any()]
-        options = {key: value for key, value in self.get_params().items() if value is not None}
-        return NodeClustering(communities, graph, "codiag", method_parameters=options, overlap=True)
-
-    def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be.
-
-        Examples
-        --------
-        >>> from codiag.models import MixedMembershipSBM
-        >>> MixedMembershipSBM().check_parameters()
-        >>> MixedMembershipSBM(n_components=0).check_parameters()  # refused
-        Traceback (most recent call last):
-            ...
-        ValueError: n_components must be positive; got 0
-        """
-        super().check_parameters()
-        if self.alpha_0 is not None:
-            check_alpha(self.alpha_0)
-        as_flag("degree_corrected", self.degree_corrected)
-
     def _estimates(self) -> dict[str, Any]:
         """Return the memberships; those of nodes without links are not known."""
         return {"memberships_": np.where(self.labels_[:, None] < 0, np.nan, self.memberships_)}
@@ -429,7 +384,6 @@ class MixedMembershipSBM(Model):
         if self.max_iter:
             memberships = fitted.memberships if self.degree_corrected else fitted.without_rates()
         order = np.argsort(-memberships.sum(axis=0), kind="stable")
-        average = average._replace(memberships=average.memberships[:, order])
         return Communities(network, memberships[:, order], average, fitted.ordered(order))
 
     def _parameters(self, communities: Communities) -> tuple[np.ndarray, float]:

@@ -20,9 +20,6 @@ from codiag.models.base import Diagnostics, leading_range
 from codiag.models.communities._memberships import Average, LinkCounts
 from codiag.models.communities._network import Network
 
-LITTLE_AGREEMENT = 0.8
-"""Agreement of partitions below which there is a warning (chosen by experience)."""
-
 
 class Communities(NamedTuple):
     """Communities of the nodes that have links, the largest first."""
@@ -68,7 +65,7 @@ class Communities(NamedTuple):
                 f"{average.n_drawn - average.n_used} of {average.n_drawn} partitions of the nodes do not show {k} "
                 "communities; ask for fewer"
             )
-        if average.agreement < LITTLE_AGREEMENT:
+        if average.agreement < 0.8:
             messages.append(
                 f"partitions of the nodes agree little on {k} communities ({average.agreement:.2f} of 1), and other "
                 "seeds may find others; ask for fewer communities, or more partitions"

@@ -57,14 +57,7 @@ def log_joint(votes: Votes, model: CrowdModel) -> np.ndarray:
         return votes.counts @ np.log(model.confusions).reshape(-1, model.shares.size) + np.log(model.shares)
 
 
-class Posterior(NamedTuple):
-    """The probability of each class for every task (tasks, true), and the log-likelihood of votes and known classes."""
-
-    classes: np.ndarray
-    log_likelihood: float
-
-
-def expect(votes: Votes, model: CrowdModel) -> Posterior:
+def expect(votes: Votes, model: CrowdModel) -> tuple[np.ndarray, float]:
     """Return the probability of each class for every task, and the log-likelihood of the votes and known classes."""
     joint = log_joint(votes, model)
     if votes.known_class is not None:
@@ -78,7 +71,7 @@ def expect(votes: Votes, model: CrowdModel) -> Posterior:
     classes = np.exp(joint - largest)
     sums = classes.sum(axis=1, keepdims=True)
     classes = votes.with_known(classes / sums)
-    return Posterior(classes, log_likelihood + float(np.sum(largest) + np.sum(np.log(sums))))
+    return classes, log_likelihood + float(np.sum(largest) + np.sum(np.log(sums)))
 
 
 def maximize(votes: Votes, classes: np.ndarray, prior: Prior) -> CrowdModel:

@@ -11,9 +11,6 @@ import numpy as np
 from codiag._checks import as_number
 from codiag.models.crowd._forms import VOTE_COLUMNS, as_frame, is_missing, vote_columns
 
-MOST_INVALID = 0.5
-"""Largest share of invalid votes; if more labels are as rare, they are measurements or texts rather than mistakes."""
-
 
 def set_aside_invalid(
     votes: Any, *, least_share: float = 0.001, always_valid: Iterable[Any] = (), missing: Any = -1
@@ -69,7 +66,8 @@ def set_aside_invalid(
         for label, count in Counter(labels).most_common()
         if count < least_share * len(labels) and label not in kept
     }
-    if sum(invalid.values()) > MOST_INVALID * len(labels):
+    # if more labels are as rare, they are measurements or texts rather than mistakes
+    if sum(invalid.values()) > 0.5 * len(labels):
         invalid = {}
     return _selected(votes, columns, shape, np.array([label not in invalid for label in labels])), invalid
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from codiag._checks import ConvergenceWarning, as_flag, as_generator, as_number
-from codiag._progress import progress_if
+from codiag._checks import ConvergenceWarning, as_flag, as_generator
 from codiag.methods import Method, as_method
-from codiag.models.base import Model, warn_caller
+from codiag.models.base import (
+    number_or_zero,
+    positive_integer,
+    warn_caller,
+    word_or,
+)
 from codiag.models.crowd._em import Prior, Start, as_prior, expect, known_or_uniform, run_em
 from codiag.models.crowd._prior import run_with_estimated_prior
 from codiag.models.crowd._starts import start_from_given, start_from_moments
@@ -21,10 +25,8 @@ from codiag.models.crowd._uncertainty import HIGH, LOW, beta_intervals, posterio
 from codiag.models.crowd._votes import Votes, as_votes, with_known_classes
 
 
-class VoteModel(CrowdTables, Model):
+class VoteModel(CrowdTables):
     """Base of models of votes: fit, predict and tables. A model implements `_fit` and `_classes_of`."""
-
-    missing: Any
 
     def fit(self, X: Any, y: Any = None, *, progress: bool | None = None) -> Self:  # noqa: N803
         """Estimate labels and workers from votes.
@@ -57,10 +59,7 @@ class VoteModel(CrowdTables, Model):
         >>> DawidSkene(random_state=0).fit(crowd.votes).labels_.shape
         (100,)
         """
-        with progress_if(progress, f"fitting {type(self).__name__}"):
-            found = self._fit(X, y)
-        warn_caller(found)
-        return self
+        return self._fit_with_progress(progress, X, y)
 
     def _fit(self, data: Any, y: Any = None) -> tuple[Warning, ...]:
         """Do the work of `fit` without issuing warnings, and return them."""
@@ -288,7 +287,13 @@ class DawidSkene(VoteModel):
     True
     """
 
-    integers: ClassVar[Mapping[str, int]] = {"max_iter": 0, "n_partitions": 1}
+    parameter_rules = VoteModel.parameter_rules | {
+        "init": word_or(("moments", "majority"), "an array"),
+        "prior": word_or(("estimated", "uniform"), "an array"),
+        "smoothing": word_or(("estimated",), "a number", number_or_zero),
+        "one_coin": as_flag,
+        "n_partitions": positive_integer,
+    }
 
     def __init__(
         self,
@@ -314,30 +319,6 @@ class DawidSkene(VoteModel):
         self.n_partitions = n_partitions
         self.missing = missing
         self.random_state = random_state
-
-    def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be.
-
-        Examples
-        --------
-        >>> from codiag.models import DawidSkene
-        >>> DawidSkene().check_parameters()
-        >>> DawidSkene(tol=-1.0).check_parameters()  # refused
-        Traceback (most recent call last):
-            ...
-        ValueError: tol must not be negative; got -1.0
-        """
-        super().check_parameters()
-        as_flag("one_coin", self.one_coin)
-        as_number("tol", self.tol, zero=True)
-        if not isinstance(self.smoothing, str):
-            as_number("smoothing", self.smoothing, zero=True)
-        elif self.smoothing != "estimated":
-            raise ValueError(f"smoothing must be 'estimated' or a number; got {self.smoothing!r}")
-        for name, words in (("init", ("moments", "majority")), ("prior", ("estimated", "uniform"))):
-            value = getattr(self, name)
-            if isinstance(value, str) and value not in words:
-                raise ValueError(f"{name} must be {words[0]!r}, {words[1]!r} or an array; got {value!r}")
 
     def _fit(self, data: Any, y: Any = None) -> tuple[Warning, ...]:
         """Do the work of `fit` without issuing warnings, and return them.
@@ -388,7 +369,7 @@ class DawidSkene(VoteModel):
         return start_from_moments(votes, self.n_partitions, method, rng, prior)
 
     def _classes_of(self, votes: Votes) -> np.ndarray:
-        return expect(votes, self._model).classes
+        return expect(votes, self._model)[0]
 
     def _warnings(self, votes: Votes, start: Start) -> Iterator[Warning]:
         k = votes.classes.size

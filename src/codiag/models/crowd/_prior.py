@@ -25,19 +25,8 @@ STRENGTHS = np.array([2.0, 10.0, 50.0, 250.0, 1250.0])
 """Grid of strengths, in votes: how closely the accuracies of a worker in different classes follow the skill."""
 SKILL, STRENGTH = (grid.ravel() for grid in np.meshgrid(SKILLS, STRENGTHS, indexing="ij"))
 """Skill and strength of every kind of worker."""
-MOST_ALIKE = 50.0
-"""Largest strength for standard errors of accuracies, as workers may be less alike than they seem."""
-WEAKEST, STRONGEST = 0.2, 2000.0
-"""Bounds of the strength of wrong labels, in votes."""
 ADDED = np.where(SKILL > 0.5, 1.0, 0.01) / np.sum(np.where(SKILL > 0.5, 1.0, 0.01))
 """Pseudo-counts of the kinds, one worker in all: 100 times more for skills above 1/2, as most workers are right."""
-LEAST_ADDED = 1e-3
-"""Votes that are added to every cell at least, so that no probability is zero."""
-KIND_STEPS, FEW_STEPS = 50, 10
-"""Steps of expectation maximization for the frequencies of the kinds, and for standard errors, where frequencies nearer
-to even are for what is not known of them (chosen by experience)."""
-PASSES = 4
-"""Number of times that the prior of workers is estimated (chosen by experience)."""
 
 
 class Outcomes(NamedTuple):
@@ -95,7 +84,8 @@ def run_with_estimated_prior(
     votes: Votes, start: Start, prior: Prior, max_iter: int, tol: float
 ) -> tuple[Run, CrowdPrior]:
     """Alternate the estimate of the prior of workers and expectation maximization under it."""
-    for _ in range(PASSES):
+    # the prior of workers and the classes depend on each other
+    for _ in range(4):
         cells = counted(votes, start.classes)
         workers = estimate_prior(cells, one_coin=prior.one_coin)
         prior = prior._replace(cells=added_votes(cells, workers), tasks=1.0)
@@ -121,7 +111,7 @@ def estimate_prior(cells: np.ndarray, *, one_coin: bool) -> CrowdPrior:
     return prior._replace(frequencies=_frequencies(kind_scores(outcomes, prior)))
 
 
-def _frequencies(scores: np.ndarray, n_steps: int = KIND_STEPS) -> np.ndarray:
+def _frequencies(scores: np.ndarray, n_steps: int = 50) -> np.ndarray:
     """Return the shares of the kinds among workers, from log-probabilities of their votes (workers, kinds)."""
     frequencies = np.full(SKILL.size, 1 / SKILL.size)
     for _ in range(n_steps):
@@ -137,8 +127,9 @@ def accuracy_deviations(right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     """
     outcomes = Outcomes(right[:, None], wrong[:, None], None)
     prior = CrowdPrior(np.empty(0), np.zeros(1), np.empty((0, 0)), 0.0)
-    scores = np.where(STRENGTH <= MOST_ALIKE, kind_scores(outcomes, prior), -np.inf)
-    mean, square = _moments(outcomes, prior._replace(frequencies=_frequencies(scores, FEW_STEPS)))
+    # workers may be less alike than they seem
+    scores = np.where(STRENGTH <= 50.0, kind_scores(outcomes, prior), -np.inf)
+    mean, square = _moments(outcomes, prior._replace(frequencies=_frequencies(scores, 10)))
     return np.sqrt(np.maximum(square - mean**2, 0))[:, 0]
 
 
@@ -181,10 +172,10 @@ def added_votes(cells: np.ndarray, prior: CrowdPrior) -> np.ndarray:
     mean, totals, strength = _moments(outcomes, prior)[0], outcomes.right + outcomes.wrong, (kinds @ STRENGTH)[:, None]
     right, wrong = mean * (strength + totals), (1 - mean) * (strength + totals)
     if outcomes.cells is None:
-        right, wrong = (np.maximum(part, LEAST_ADDED) / k for part in (right - outcomes.right, wrong - outcomes.wrong))
+        right, wrong = (np.maximum(part, 1e-3) / k for part in (right - outcomes.right, wrong - outcomes.wrong))
         return np.where(same, right[:, None], wrong[:, None] / max(k - 1, 1))
     pattern = (prior.strength * prior.wrong + np.where(same, 0.0, cells)) / (prior.strength + outcomes.wrong[:, None])
-    return np.maximum(np.where(same, right[:, None], wrong[:, None] * pattern) - cells, LEAST_ADDED)
+    return np.maximum(np.where(same, right[:, None], wrong[:, None] * pattern) - cells, 1e-3)
 
 
 def kind_scores(outcomes: Outcomes, prior: CrowdPrior) -> np.ndarray:
@@ -204,7 +195,7 @@ def _climb(score: Callable[[float], float], value: float) -> float:
     """Return the value, doubled or halved for as long as its score rises and it is within bounds."""
     best = score(value)
     for factor in (2.0, 0.5):
-        while WEAKEST < value * factor < STRONGEST and (other := score(value * factor)) > best:
+        while 0.2 < value * factor < 2000.0 and (other := score(value * factor)) > best:
             value, best = value * factor, other
     return value
 

@@ -8,33 +8,26 @@ partitions, so several are averaged.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
 from codiag._checks import RankDeficientError
 from codiag.methods import Method
-from codiag.models.base import common_order, leading_range, mixture_weights, start_from_views, view_moments, weakest
+from codiag.models.base import (
+    ViewMoments,
+    common_order,
+    mixture_weights,
+    start_from_views,
+    weakest_direction,
+)
 from codiag.models.crowd._em import CrowdModel, Prior, Start, as_numbers, expect, log_joint, one_coin
 from codiag.models.crowd._votes import MOST_CELLS, Votes
 
-LEAST_ENTRY = 1e-6
-"""The least entry of a confusion matrix from moments, before columns are divided by their sums."""
-MOST_COMPARED = 2000
-"""Number of workers, those with most votes, by whom classes are matched between partitions; a bound on the cost."""
-MOST_CLASSES = 100
-"""Largest number of classes for which third moments are formed; a bound on memory."""
-GOLD_CREDIT = 1.5
-"""Number of known classes that the usual name of a class outweighs. To exchange two classes takes three known tasks: if
-labels are right for six tasks in seven, three contradictions are left to chance once in 200."""
 OTHERS = np.array([[1, 2], [0, 2], [0, 1]])
 """For each group of workers, the other two."""
-MakeViews = Callable[[Votes, np.ndarray], tuple[list[np.ndarray], slice]]
-"""From votes and groups to three views of every task, and the tasks that were not used to choose the views."""
 
 
 def random_groups(votes: Votes, rng: np.random.Generator) -> np.ndarray:
@@ -55,27 +48,25 @@ def estimate_crowd(
 ) -> CrowdModel | None:
     """Return confusion matrices averaged over partitions of the workers; None if moments do not determine them.
 
-    The votes of a group on a task are added up, which requires that most workers use labels in the same sense. If that
-    does not separate the classes, views are the leading directions of the votes of each group, which do not require it.
+    The votes of a group on a task are added up, which requires that most workers use labels in the same sense.
     """
     n_shared = int(np.sum(votes.votes_of_tasks >= 3))  # an upper bound for all partitions
-    if votes.workers.size < 3 or not 1 < votes.classes.size <= min(MOST_CLASSES, n_shared):
+    # a bound on memory
+    if votes.workers.size < 3 or not 1 < votes.classes.size <= min(100, n_shared):
         return None
     most = max(3, MOST_CELLS // (votes.workers.size * votes.classes.size**2))
     groups = [random_groups(votes, rng) for _ in range(min(n_partitions, most))]
     random_state = int(rng.integers(2**31))
-    for make_views in (_added_votes, _leading_votes):
-        results = [_estimate_partition(votes, partition, make_views, method, random_state) for partition in groups]
-        estimates = [result for result in results if result is not None]
-        if 2 * len(estimates) >= len(groups):
-            return _averaged(votes, estimates)
-    return None
+    results = [_estimate_partition(votes, partition, method, random_state) for partition in groups]
+    estimates = [result for result in results if result is not None]
+    return _averaged(votes, estimates) if 2 * len(estimates) >= len(groups) else None
 
 
 def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdModel:
     """Return the mean over partitions, weighted by the square of the strength of the weakest class, classes named."""
     k, sizes = votes.classes.size, votes.votes_of_workers
-    busiest = np.argsort(-sizes, kind="stable")[:MOST_COMPARED]
+    # a bound on the cost
+    busiest = np.argsort(-sizes, kind="stable")[:2000]
     roots = np.sqrt(sizes[busiest])[:, None, None]
     orders = common_order([(roots * confusions[busiest]).reshape(-1, k) for confusions, _ in estimates])
     total = sum(strength**2 for _, strength in estimates)
@@ -89,55 +80,37 @@ def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdM
         known, same = votes.known_class >= 0, np.eye(k)
         probabilities = softmax(log_joint(votes, CrowdModel(mean, shares))[known], axis=1)
         scores = same[votes.known_class[known]].T @ probabilities  # known tasks of each class, by class of the model
-        names = linear_sum_assignment(-GOLD_CREDIT * same[names] - scores)[1]
+        # To exchange two classes takes three known tasks: if labels are right for six tasks in seven, three
+        # contradictions are left to chance once in 200.
+        names = linear_sum_assignment(-1.5 * same[names] - scores)[1]
     return CrowdModel(mean[..., names], shares[names])
 
 
 def _estimate_partition(
-    votes: Votes, groups: np.ndarray, make_views: MakeViews, method: Method | None, rng: Any
+    votes: Votes, groups: np.ndarray, method: Method | None, rng: Any
 ) -> tuple[np.ndarray, float] | None:
     """Return confusion matrices (workers, given, true), classes in any order, and the strength of the weakest class."""
     k = votes.classes.size
-    views, unused = make_views(votes, groups)
-    strength, noise = _weakest_pair([view[unused] for view in views], k)
+    views = _added_votes(votes, groups)
+    strength, noise = _weakest_pair(views, k)
     if not strength > max(noise, 1e-9):
         return None
     try:
-        weights, means = start_from_views(view_moments(views), k, method, rng)
+        weights, means = start_from_views(ViewMoments(views), k, method, rng)
         confusions = _worker_confusions(votes, groups, views, means, weights / weights.sum())
     except (RankDeficientError, np.linalg.LinAlgError):
         return None
     return (confusions, strength) if np.all(np.isfinite(confusions)) else None
 
 
-def _added_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], slice]:
+def _added_votes(votes: Votes, groups: np.ndarray) -> list[np.ndarray]:
     """Return for every group its votes on each task, a count for every class, over the root of its mean."""
     k = votes.classes.size
     cells = (votes.task * 3 + groups[votes.worker]) * k + votes.label
     counts = np.bincount(cells, minlength=votes.tasks.size * 3 * k).astype(np.float64).reshape(-1, 3, k)
     # Variances of counts are proportional to their means: division by the roots of the means makes them equal.
     counts /= np.sqrt(counts.mean(axis=0) + 1 / votes.tasks.size)
-    return [np.ascontiguousarray(counts[:, group]) for group in range(3)], slice(None)
-
-
-def _leading_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], slice]:
-    """Return for every group its votes on each task, in the directions correlated with the votes of the other groups.
-
-    Directions are chosen by every other task, so that the remaining tasks show whether they are more than noise.
-    """
-    k = votes.classes.size
-    totals = np.asarray(votes.counts.sum(axis=0)).ravel()
-    scaled = sparse.csr_array(votes.counts / np.sqrt(np.maximum(totals, 1) / votes.tasks.size))
-    sides = [scaled[:, np.repeat(groups == group, k)] for group in range(3)]
-    views = []
-    for side, (first, second) in zip(sides, OTHERS, strict=True):
-        half, others = side[::2], sparse.hstack([sides[first][::2], sides[second][::2]]).tocsr()
-
-        def multiply(vectors: np.ndarray, half: Any = half, others: Any = others) -> np.ndarray:
-            return half.T @ (others @ (others.T @ (half @ vectors)))
-
-        views.append(side @ leading_range(multiply, side.shape[1], k, random_state=0))
-    return views, slice(1, None, 2)
+    return [np.ascontiguousarray(counts[:, group]) for group in range(3)]
 
 
 def _weakest_pair(views: list[np.ndarray], k: int) -> tuple[float, float]:
@@ -149,7 +122,7 @@ def _weakest_pair(views: list[np.ndarray], k: int) -> tuple[float, float]:
         halves.append(products[[0, 1, 2], :, [1, 2, 0]])
     pairs = (halves[0] + halves[1]) / 2
     least = int(np.argmin(np.linalg.svd(pairs, compute_uv=False)[:, k - 1]))
-    return weakest(pairs[least], [half[least] for half in halves], k)
+    return weakest_direction(pairs[least], [(halves[0][least] - halves[1][least]) / 2], k)
 
 
 def _worker_confusions(
@@ -162,7 +135,7 @@ def _worker_confusions(
     stacked = np.stack(means)[OTHERS].transpose(0, 2, 1, 3).reshape(3, k, 2 * k)  # group, true, views of the others
     inverses = np.linalg.pinv(shares[:, None] * stacked)
     confusions = outside @ inverses[groups] / np.maximum(votes.votes_of_workers, 1)[:, None, None]
-    confusions = np.maximum(confusions, LEAST_ENTRY)
+    confusions = np.maximum(confusions, 1e-6)
     return confusions / confusions.sum(axis=1, keepdims=True)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._checks import as_number
+from codiag.models.base import Model
 from codiag.models.crowd._uncertainty import HIGH, LOW
 from codiag.models.crowd._votes import Votes
 
@@ -77,18 +78,8 @@ class Tables:
         return pd.DataFrame(values, index=rows, columns=pd.Index(columns, name=columns_name))
 
 
-class CrowdTables:
+class CrowdTables(Model):
     """The tables of fitted votes: labels, the least certain of them, and workers."""
-
-    tasks_: np.ndarray
-    workers_: np.ndarray
-    classes_: np.ndarray
-    _votes: Votes
-    _classes: np.ndarray
-    """Probabilities of the classes (tasks, classes)."""
-    _confusions: np.ndarray
-    _workers: dict[str, np.ndarray]
-    """Columns about the workers, beside their confusion matrices."""
 
     def label_table(self) -> Any:
         """Return the labels as a table.

@@ -21,7 +21,7 @@ A state is a pair of class and difficulty; arrays by state have the difficulties
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -32,10 +32,6 @@ GUESSES = np.array([0.0, 0.4, 0.8])
 """Grid of difficulties: the probability that a judge guesses."""
 FIRST_SHARES = np.array([0.6, 0.3, 0.1])
 """Shares of the difficulties that steps begin with."""
-FOLLOWS = 0.5
-"""Probability to follow the answer of the cluster that steps begin with."""
-LEAST, MOST = 1e-6, 1 - 1e-6
-"""Bounds of this probability."""
 ADDED = 0.5
 """Votes added to every cell of a confusion matrix, and items added to every state."""
 
@@ -90,13 +86,13 @@ class ClusterModel(NamedTuple):
         return self
 
 
-class ClusterRun(NamedTuple):
+class JuryRun(NamedTuple):
     """A model, the probabilities of states (items, states) and of answers, and the objective by step.
 
     `answers` has for each cluster the probability of its answer, given votes and state: (items, states, answer).
     """
 
-    model: ClusterModel
+    model: Any  # of clusters, or of ordered labels
     states: np.ndarray
     answers: list[np.ndarray]
     log_likelihood: float
@@ -150,7 +146,7 @@ def expect_clusters(
     n_states = model.shares.size
     own = np.log(np.maximum((1 - model.follows)[:, None, None] * _by_state(model.own), 1e-300))
     joint = votes.counts @ own.reshape(-1, n_states) + np.log(model.shares)
-    bonus = -np.log1p(-np.minimum(_trust(model), MOST))
+    bonus = -np.log1p(-np.minimum(_trust(model), 1 - 1e-6))
     answers = []
     for cluster, matrix in zip(clusters, _by_state(model.answers), strict=True):
         terms = np.stack([part @ bonus[cluster.workers, label] for label, part in enumerate(cluster.counts)], axis=2)
@@ -197,7 +193,7 @@ def _maximize(
 ) -> ClusterModel:
     cells = count_cells(votes, clusters, model, states, answers)
     followed = cells.followed.sum(axis=(1, 2))
-    follows = np.clip((followed + 1) / (votes.votes_of_workers + 2), LEAST, MOST)
+    follows = np.clip((followed + 1) / (votes.votes_of_workers + 2), 1e-6, 1 - 1e-6)
     shares = states.sum(axis=0) + ADDED
     own, of_clusters = (_as_confusions(part + ADDED, coin=coin) for part in (cells.own, cells.answers))
     return ClusterModel(
@@ -220,7 +216,7 @@ def _begin(votes: Votes, clusters: list[Cluster], cluster: np.ndarray) -> tuple[
     """Return a model that only says who may follow whom, and answers like the squared numbers of votes in clusters."""
     k, n_states = votes.classes.size, votes.classes.size * GUESSES.size
     even = np.full((1, k, k), 1 / k)
-    follows = np.where(cluster >= 0, FOLLOWS, 0.0)
+    follows = np.where(cluster >= 0, 0.5, 0.0)
     own, of_clusters = np.repeat(even, cluster.size, 0), np.repeat(even, len(clusters), 0)
     answers = []
     for each in clusters:
@@ -231,7 +227,7 @@ def _begin(votes: Votes, clusters: list[Cluster], cluster: np.ndarray) -> tuple[
 
 def run_clusters(
     votes: Votes, cluster: np.ndarray, classes: np.ndarray, max_iter: int, tol: float, *, coin: bool = False
-) -> ClusterRun:
+) -> JuryRun:
     """Alternate both steps, at most `max_iter` times, until the objective rises by less than `tol` per vote.
 
     `classes` are probabilities of the classes (items, classes) to begin with.
@@ -245,4 +241,4 @@ def run_clusters(
         states, log_likelihood, answers = expect_clusters(votes, clusters, model)
         history.append((log_likelihood + _log_density(model)) / votes.label.size)
         converged = len(history) > 1 and history[-1] - history[-2] < tol
-    return ClusterRun(model, states, answers, log_likelihood, history, converged)
+    return JuryRun(model, states, answers, log_likelihood, history, converged)

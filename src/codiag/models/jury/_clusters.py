@@ -39,12 +39,8 @@ MOST_TASKS = 1000
 """Size of the sample of items by which partitions are compared; a bound on the time."""
 MOST_WORKERS = 120
 """Largest number of judges that are joined; those with the strongest correlations, if there are more."""
-MOST_LEVELS = 12
-"""Partitions that are compared at first, evenly spaced among all that linkage proposes."""
 MAX_ITER, TOL = 20, 1e-5
 """Limits of the fits by which partitions are compared."""
-STRENGTHS = 2.0 ** np.arange(1, 10)
-"""How closely judges may resemble the average judge, in votes; the most probable is taken."""
 
 
 def as_clusters(clusters: Any, workers: np.ndarray) -> np.ndarray:
@@ -76,7 +72,7 @@ def find_clusters(votes: Votes, copies: list[tuple[int, int]], rng: np.random.Ge
     def evidence(level: int) -> float:
         return cluster_evidence(sample, levels[level])
 
-    best = max(sorted({int(level) for level in np.linspace(0, len(levels) - 1, MOST_LEVELS)}), key=evidence)
+    best = max(sorted({int(level) for level in np.linspace(0, len(levels) - 1, 12)}), key=evidence)
     while (nearby := max(_neighbours(best, len(levels)), key=evidence)) != best:
         best = nearby
     return as_clusters([None if number < 0 else number for number in levels[best].tolist()], votes.workers)
@@ -147,7 +143,8 @@ def cluster_evidence(votes: Votes, cluster: np.ndarray) -> float:
     matrices = np.concatenate([cells.own + cells.followed, cells.answers])
     pooled = np.sum(matrices, axis=0) + 1
     pooled /= pooled.sum(axis=0)
-    price = max(_price(matrices, strength * pooled) for strength in STRENGTHS)
+    # how closely judges may resemble the average judge, in votes: the most probable
+    price = max(_price(matrices, strength * pooled) for strength in 2.0 ** np.arange(1, 10))
     follows = np.stack([part.sum(axis=(1, 2))[cluster >= 0] for part in (cells.followed, cells.own)], axis=1)
     price += float(np.sum(_log_average(follows, np.array([0.5, 0.5])) - _log_largest(follows)))
     choices = gammaln(n_workers + 1) - gammaln(sizes + 1) - gammaln(n_workers - sizes + 1)

@@ -21,10 +21,6 @@ from scipy import sparse
 
 from codiag.models.crowd import Votes
 
-LEAST_SHARED = 5
-"""Number of shared items from which a pair is compared."""
-DRAWS = 5
-"""Draws of the states over which correlations are averaged."""
 UNLIKELY = 0.01
 """Probability that some pair is taken for correlated, or for copies, although all judges are independent."""
 
@@ -81,7 +77,7 @@ def _shared_pairs(present: sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np
     """Return the pairs, the smaller index first, that share enough items, and how many."""
     shared = (present @ present.T).tocoo()
     first, second = (np.asarray(place, dtype=np.int64) for place in (shared.row, shared.col))
-    enough = (first < second) & (shared.data >= LEAST_SHARED)
+    enough = (first < second) & (shared.data >= 5)
     return first[enough], second[enough], shared.data[enough]
 
 
@@ -91,7 +87,7 @@ def residual_correlations(votes: Votes, by_state: np.ndarray, states: np.ndarray
     `by_state` is the probability of every vote, (workers, labels, states).
     """
     sums, drawn = np.cumsum(states, axis=1), []
-    for _ in range(DRAWS):
+    for _ in range(5):
         state = np.sum(sums < rng.random((len(sums), 1)) * sums[:, -1:], axis=1)
         pairs = correlations(votes, by_state[votes.worker, :, state[votes.task]])
         drawn.append(pairs.values)

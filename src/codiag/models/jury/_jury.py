@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri, softmax
 
-from codiag._checks import as_flag, as_generator, as_number
+from codiag._checks import as_flag, as_generator
+from codiag.models.base import positive_integer, word_or
 from codiag.models.crowd import (
     HIGH,
     LOW,
@@ -20,20 +21,14 @@ from codiag.models.crowd import (
     beta_intervals,
     counted,
     estimate_prior,
-    frame_of,
     keep_results,
     not_converged,
     one_coin,
 )
-from codiag.models.jury._cluster_model import ClusterRun, run_clusters
+from codiag.models.jury._cluster_model import JuryRun, run_clusters
 from codiag.models.jury._clusters import MAX_ITER, as_clusters, cluster_shares, find_clusters, sample_tasks
 from codiag.models.jury._dependence import Dependence, find_copies, measure_dependence, residual_correlations
-from codiag.models.jury._ordered import OrderedRun, run_ordered
-
-FEWEST_VIEWS = 3
-"""Different voices, which are clusters and judges alone, or effective votes, below which nothing shows who is right."""
-HALVES = 8
-"""Random halves of the items, to which the model is fitted again for standard errors."""
+from codiag.models.jury._ordered import run_ordered
 
 
 class Jury(VoteModel):
@@ -120,7 +115,12 @@ class Jury(VoteModel):
     [[0, 1, 2, 3]]
     """
 
-    integers: ClassVar[Mapping[str, int]] = {"max_iter": 1}
+    parameter_rules = VoteModel.parameter_rules | {
+        "clusters": word_or(("auto",), "None, or the cluster of every judge"),
+        "ordered": as_flag,
+        "one_coin": as_flag,
+        "max_iter": positive_integer,
+    }
 
     def __init__(
         self,
@@ -140,22 +140,6 @@ class Jury(VoteModel):
         self.tol = tol
         self.missing = missing
         self.random_state = random_state
-
-    def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be.
-
-        Examples
-        --------
-        >>> from codiag.models import Jury
-        >>> Jury(ordered=True).check_parameters()
-        """
-        super().check_parameters()
-        as_number("max_iter", self.max_iter, integer=True)
-        as_number("tol", self.tol, zero=True)
-        as_flag("ordered", self.ordered)
-        as_flag("one_coin", self.one_coin)
-        if isinstance(self.clusters, str) and self.clusters != "auto":
-            raise ValueError(f"clusters must be 'auto', None, or the cluster of every judge; got {self.clusters!r}")
 
     def _fit(self, data: Any, y: Any = None) -> tuple[Warning, ...]:
         """Do the work of `fit` without issuing warnings, and return them.
@@ -207,39 +191,6 @@ class Jury(VoteModel):
         self.loss_history_, self.converged_ = run.history, run.converged
         return tuple(self._warnings())
 
-    def cluster_table(self) -> Any:
-        """Return the correlated judges as a table, cluster by cluster.
-
-        Returns
-        -------
-        dict of arrays, or a data frame if votes came as one
-            The number of the cluster, from 1; the judge; the mean correlation with the others of the cluster; and the
-            mean weight that a vote of the judge carried.
-
-        Examples
-        --------
-        >>> from codiag.models import Jury
-        >>> from codiag.synthetic import jury_votes
-        >>> votes = jury_votes(500, [4, 1, 1, 1, 1], 3, shared=0.8, rng=0)
-        >>> Jury(random_state=0).fit(votes.votes).cluster_table()["worker"].tolist()
-        [0, 1, 2, 3]
-        """
-        order = np.argsort(self._cluster_numbers, kind="stable")
-        order = order[self._cluster_numbers[order] >= 0]
-        correlation = np.empty(order.size)
-        for number in np.unique(self._cluster_numbers[order]):
-            members = self._cluster_numbers[order] == number
-            matrix = dependence_among(self, order[members])
-            np.fill_diagonal(matrix, np.nan)
-            known = ~np.isnan(matrix)
-            correlation[members] = np.sum(np.where(known, matrix, 0.0), axis=1) / np.maximum(known.sum(axis=1), 1)
-        columns = {
-            "cluster": self._cluster_numbers[order] + 1,
-            "worker": self.workers_[order],
-            "correlation": correlation,
-        }
-        return frame_of(columns | {"weight": self._workers["weight"][order]}, self._votes.library)
-
     def _cluster(self, votes: Votes, copies: list[tuple[int, int]], rng: np.random.Generator) -> np.ndarray:
         if self.clusters is None:
             return np.full(votes.workers.size, -1)
@@ -247,7 +198,7 @@ class Jury(VoteModel):
             return as_clusters(self.clusters, votes.workers)
         return find_clusters(votes, copies, rng)
 
-    def _run(self, votes: Votes, cluster: np.ndarray, rng: np.random.Generator) -> ClusterRun | OrderedRun:
+    def _run(self, votes: Votes, cluster: np.ndarray, rng: np.random.Generator) -> JuryRun:
         if not self.ordered:
             start = cluster_shares(votes, cluster)
             return run_clusters(votes, cluster, start, self.max_iter, self.tol, coin=self.one_coin)
@@ -256,9 +207,7 @@ class Jury(VoteModel):
             model = run_ordered(sample, cluster, self.max_iter, self.tol).model
         return run_ordered(votes, cluster, self.max_iter, self.tol, model)
 
-    def _dependence(
-        self, votes: Votes, run: ClusterRun | OrderedRun, cluster: np.ndarray, rng: np.random.Generator
-    ) -> Dependence:
+    def _dependence(self, votes: Votes, run: JuryRun, cluster: np.ndarray, rng: np.random.Generator) -> Dependence:
         pairs = residual_correlations(votes, run.model.by_state(), run.states, rng)
         return measure_dependence(votes, pairs, cluster)
 
@@ -268,7 +217,7 @@ class Jury(VoteModel):
         return votes.with_known(self._model.classes(self._model.states(votes)))
 
     def _errors(
-        self, votes: Votes, run: ClusterRun | OrderedRun, cluster: np.ndarray, rng: np.random.Generator
+        self, votes: Votes, run: JuryRun, cluster: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, float]:
         """Return standard errors of the accuracies of judges and of effective votes, by refitting to halves of items.
 
@@ -277,11 +226,11 @@ class Jury(VoteModel):
         """
         classes, halves = self._classes_of(votes), []
         center = np.append(_mean_right(votes, classes), self.n_effective_annotators_)
-        for _ in range(HALVES):
+        for _ in range(8):
             chosen = rng.permutation(votes.tasks.size) < (votes.tasks.size + 1) // 2
             some = votes.of_tasks(chosen)
-            if isinstance(run, OrderedRun):
-                again: ClusterRun | OrderedRun = run_ordered(some, cluster, MAX_ITER, self.tol, run.model)
+            if self.ordered:
+                again = run_ordered(some, cluster, MAX_ITER, self.tol, run.model)
             else:
                 again = run_clusters(some, cluster, classes[chosen], MAX_ITER, self.tol, coin=self.one_coin)
             found = classes
@@ -318,7 +267,8 @@ def _reason(votes: Votes, cluster: np.ndarray, dependence: Dependence) -> str | 
     """Return why labels must be those of the majority: of two views of an item either may be right."""
     n_clusters = int(cluster.max(initial=-1)) + 1
     n_views = n_clusters + int(np.sum(cluster < 0))
-    if n_clusters == 0 or max(n_views, dependence.votes) >= FEWEST_VIEWS or votes.known_class is not None:
+    # fewer voices do not show who is right
+    if n_clusters == 0 or max(n_views, dependence.votes) >= 3 or votes.known_class is not None:
         return None
     views = f"form {n_views} clusters" if n_views > 1 else "think as one"
     return (

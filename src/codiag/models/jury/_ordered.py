@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from codiag.models.crowd import Votes
-from codiag.models.jury._cluster_model import Cluster, clusters_of
+from codiag.models.jury._cluster_model import Cluster, JuryRun, clusters_of
 from codiag.models.jury._dependence import views_of
 
 QUALITY = np.linspace(-3.0, 3.0, 21)
@@ -94,19 +94,9 @@ class OrderedModel(NamedTuple):
         return states @ (parts / np.sum(parts, axis=0)).T
 
 
-class OrderedRun(NamedTuple):
-    """A model, the probabilities of the qualities of the tasks (tasks, qualities), the objective, and its history."""
-
-    model: OrderedModel
-    states: np.ndarray
-    log_likelihood: float
-    history: list[float]
-    converged: bool
-
-
 def run_ordered(
     votes: Votes, cluster: np.ndarray, max_iter: int, tol: float, model: OrderedModel | None = None
-) -> OrderedRun:
+) -> JuryRun:
     """Fit the model by expectation maximization, until the log-likelihood rises by less than `tol` per vote."""
     clusters, converged = clusters_of(votes, cluster), False
     history: list[float] = []
@@ -117,7 +107,7 @@ def run_ordered(
         converged = len(history) > 1 and history[-1] - history[-2] < tol
         if not converged:
             model = maximize_ordered(model, counts)
-    return OrderedRun(model, quality, log_likelihood, history, converged)
+    return JuryRun(model, quality, [], log_likelihood, history, converged)
 
 
 def begin_ordered(votes: Votes, cluster: np.ndarray) -> OrderedModel:

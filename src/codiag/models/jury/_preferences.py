@@ -211,13 +211,3 @@ def _position_bias(
     squares = np.bincount(who, (first - share[who] * decided) ** 2, minlength=n_workers)
     errors = np.where(totals > 0, np.sqrt(squares + 1) / (totals + 2), np.nan)
     return {"pairs": np.bincount(who, minlength=n_workers), "position_bias": share - 0.5, "standard_error": errors}
-
-
-def with_position_bias(table: Mapping[str, np.ndarray], bias: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return a table of workers with the columns position_bias and bias_standard_error before confusion matrices."""
-    places = {name: place for place, name in enumerate(bias["worker"].tolist())}
-    rows = [places[name] for name in table["worker"].tolist()]
-    confusions = {name: column for name, column in table.items() if name.startswith("p(")}
-    columns = {name: column for name, column in table.items() if name not in confusions}
-    columns |= {"position_bias": bias["position_bias"][rows], "bias_standard_error": bias["standard_error"][rows]}
-    return columns | confusions

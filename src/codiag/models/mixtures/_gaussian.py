@@ -14,7 +14,15 @@ from sklearn.utils.validation import validate_data
 from codiag._arrays import is_dask
 from codiag._checks import RankDeficientError
 from codiag.methods import Method
-from codiag.models.base import CORE_METHOD, MomentModel, PartialFit, sum_over_rows, warn_caller
+from codiag.models.base import (
+    CORE_METHOD,
+    MomentModel,
+    PartialFit,
+    optional,
+    positive_integer,
+    sum_over_rows,
+    warn_caller,
+)
 from codiag.models.mixtures._gaussian_em import GaussianScores, em_sums, from_em_sums, log_likelihood
 from codiag.models.mixtures._gaussian_moments import (
     MAX_FEATURES,
@@ -26,9 +34,6 @@ from codiag.models.mixtures._gaussian_moments import (
     sums_of_samples,
 )
 from codiag.result import Factorization
-
-N_BIC_STEPS = 10
-"""Least number of EM steps after which numbers of Gaussians are compared by BIC; chosen by experience."""
 
 MomentsOf = Callable[..., LocatedMoments]
 """From a number of Gaussians, and whether to free moments of one variance per feature, to moments."""
@@ -117,7 +122,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
     """
 
     default_method: ClassVar[Method] = CORE_METHOD
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+    parameter_rules = MomentModel.parameter_rules | {"n_components": optional(positive_integer)}
     unbounded: ClassVar[frozenset[str]] = frozenset({"means_", "covariances_"})
 
     def __init__(
@@ -177,7 +182,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, MomentM
 
     def _number_of_least_bic(self, moments_of: MomentsOf, most: int, samples: Samples) -> int:
         """Return the number of Gaussians, from 1 to `most`, with the least BIC after steps of EM."""
-        trial = clone(self).set_params(max_iter=max(self.max_iter, N_BIC_STEPS))
+        trial = clone(self).set_params(max_iter=max(self.max_iter, 10))
         criteria = []
         for k in range(1, most + 1):
             components = trial._best_start(moments_of, k)[0]

@@ -10,11 +10,8 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._checks import as_generator, as_number
-from codiag.models.base import RowSums, sum_over_rows
+from codiag.models.base import Model, RowSums, sum_over_rows
 from codiag.models.mixtures._gaussian_moments import Location
-
-ROWS = 2048
-"""Number of samples of a block in expectation maximization; its arrays fit into the cache of a processor."""
 
 
 def log_densities(samples: np.ndarray, means: np.ndarray, variances: np.ndarray) -> np.ndarray:
@@ -42,7 +39,8 @@ class EMSums(RowSums):
 
 def em_sums(samples: np.ndarray, location: Location, *model: np.ndarray) -> EMSums:
     """Return the sums of an EM step over samples, in the unit of a location; `model` are means, variances, weights."""
-    return sum_over_rows(_em_sums, location.inside(np.asarray(samples, dtype=np.float64)), *model, n_rows=ROWS)
+    # blocks whose arrays fit into the cache of a processor
+    return sum_over_rows(_em_sums, location.inside(np.asarray(samples, dtype=np.float64)), *model, n_rows=2048)
 
 
 def _em_sums(rows: np.ndarray, means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> EMSums:
@@ -69,16 +67,8 @@ def log_likelihood(samples: np.ndarray, means: np.ndarray, variances: np.ndarray
     return float(np.sum(logsumexp(joint, axis=1)))
 
 
-class GaussianScores:
+class GaussianScores(Model):
     """Scores, labels and samples of a model that has `means_`, `weights_` and `covariances_`."""
-
-    covariance_type: str
-    random_state: Any
-    n_components_: int
-    n_features_in_: int
-    means_: np.ndarray
-    weights_: np.ndarray
-    covariances_: np.ndarray
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the probability of each Gaussian for each sample.

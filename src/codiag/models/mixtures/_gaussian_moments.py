@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -33,8 +32,6 @@ MAX_FEATURES = 256
 """Largest number of features for which a third moment is stored as an array, 128 MiB."""
 LARGEST, SMALLEST = 1e152, 1e-151
 """Bounds of samples and of their distances from the mean; squares of numbers between them are finite and positive."""
-MAX_FACTOR_STEPS = 100
-"""Largest number of principal-factor iterations; a few dozen suffice if factors are well separated."""
 LEAST_VARIANCE = 1e-8
 """Least variance of a Gaussian, relative to the mean variance of the features, so that densities are finite."""
 
@@ -186,34 +183,24 @@ class Gaussians(Components):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LocatedMoments(Moments):
-    """Moments in the unit of a location, and the samples."""
+    """Moments in the unit of a location, and the samples; these alone determine one Gaussian."""
 
     samples: Samples
     floor: float  # least variance, in squares of the unit
     by_feature: bool = False  # whether they are freed of one variance per feature
 
-    @abstractmethod
     def parameters(self, fit: Any) -> Gaussians:
-        """Return the Gaussians, in the unit of the moments."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class OneGaussian(LocatedMoments):
-    """The second moment of samples, which determines one Gaussian."""
-
-    values: np.ndarray  # eigenvalues, largest first
-
-    def parameters(self, fit: object) -> Gaussians:
-        """Return the Gaussian with the mean and the variance of the samples; there is no sampling noise to report."""
+        """Return the one Gaussian that has the mean and the variance of the samples, without sampling noise."""
+        values = np.linalg.eigvalsh(self.samples.second)[::-1]
         diagnostics = Diagnostics(
-            second_moment=self.values[:2].tolist(),
+            second_moment=values[:2].tolist(),
             second_moment_gap=1.0,
             sampling_noise=0.0,
             relative_error=0.0,
             clipped_mass=0.0,
             converged=True,
         )
-        means, variances = np.zeros((1, self.values.size)), np.array([np.mean(self.values[::-1])])
+        means, variances = np.zeros((1, values.size)), np.array([np.mean(values)])
         return Gaussians(weights=np.ones(1), means=means, covariances=variances, diagnostics=diagnostics)
 
 
@@ -309,7 +296,8 @@ def unique_variances(covariance: np.ndarray, rank: int) -> np.ndarray:
     total = np.diag(covariance)
     rest, before = covariance.copy(), total
     variances = np.full(total.size, np.mean(np.linalg.eigvalsh(covariance)[: total.size - rank]))
-    for _ in range(MAX_FACTOR_STEPS):
+    # a few dozen suffice if factors are well separated
+    for _ in range(100):
         np.fill_diagonal(rest, total - variances)
         values, vectors = np.linalg.eigh(rest)
         leading = vectors[:, total.size - rank :]
@@ -320,15 +308,12 @@ def unique_variances(covariance: np.ndarray, rank: int) -> np.ndarray:
     return variances
 
 
-def gaussian_moments(
-    samples: Samples, k: int, method: Method, *, by_feature: bool = False
-) -> OneGaussian | GaussianMoments:
+def gaussian_moments(samples: Samples, k: int, method: Method, *, by_feature: bool = False) -> LocatedMoments:
     """Return the moments for k Gaussians."""
     samples.check()
     if k == 1:
-        values = np.linalg.eigvalsh(samples.second)
-        floor = LEAST_VARIANCE * float(np.mean(values))
-        return OneGaussian(problem=None, values=values[::-1], floor=floor, samples=samples)
+        floor = LEAST_VARIANCE * float(np.mean(np.diag(samples.second)))
+        return LocatedMoments(problem=None, floor=floor, samples=samples)
     widths = CovarianceSpectrum.of(samples.second, k, by_feature=by_feature)
     quiet = NoiseSubspace.of(widths.values, widths.vectors, k)
     offset = quiet.offset

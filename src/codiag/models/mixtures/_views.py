@@ -22,6 +22,8 @@ from codiag.models.base import (
     ViewMoments,
     as_dense,
     hidden_component,
+    optional,
+    positive_integer,
     random_groups,
     random_signs,
     scaled,
@@ -31,7 +33,6 @@ from codiag.models.base import (
 from codiag.models.mixtures._gaussian_em import log_densities
 from codiag.models.mixtures._gaussian_moments import LEAST_VARIANCE
 from codiag.result import Factorization
-from codiag.tensors import CrossMomentTensor
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -125,18 +126,8 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
     [0.5, 0.5]
     """
 
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+    parameter_rules = MomentModel.parameter_rules | {"n_components": optional(positive_integer)}
     unbounded: ClassVar[frozenset[str]] = frozenset({"means_", "variances_"})
-
-    def __init__(
-        self,
-        n_components: int | None = 2,
-        *,
-        method: Any = None,
-        max_iter: int = 0,
-        random_state: int | None = None,
-    ) -> None:
-        super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
 
     def moments_function(self, data: Any) -> Callable[[int], MixtureMoments]:
         """Return a function from a number of components to moments of three views, arrays or sparse matrices (n, d)."""
@@ -155,7 +146,7 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
 
     def _moments_of(self, views: list[Any], units: list[float]) -> Callable[[int], MixtureMoments]:
         """Return a function from a number of components to moments of views that were divided by their units."""
-        moments = ViewMoments(CrossMomentTensor(*views))
+        moments = ViewMoments(views)
         pairs, errors = _pairs_and_errors(moments)
 
         def moments_of(k: int) -> MixtureMoments:

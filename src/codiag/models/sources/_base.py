@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,19 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from codiag._arrays import adjoint, conjugate, largest_signs, squared_magnitudes
 from codiag._checks import ConvergenceWarning, RankDeficientError
 from codiag.diagonalize import Diagonalizer, check_method
-from codiag.models.base import Model
+from codiag.models.base import Model, optional, positive_integer
 from codiag.models.sources._likelihood import score_step
 from codiag.models.sources._recordings import Recordings, as_recordings, as_sources
 
-UNRESOLVED = 0.3
-"""Standard error of the share of one source in another above which the two are reported in `unresolved_`, as in
-`codiag.Diagonalization.unresolved`."""
-N_REFITS = 5
-"""Number of likelihood steps in which scores are fitted again; they are fixed afterwards, so that steps converge."""
 TOLERANCE = 1e-11
 """Largest entry of a likelihood step at which the iteration ends."""
-ROUNDING = 1e-13
-"""Standard deviation of a channel, relative to the largest, up to which it is rounding noise."""
 
 
 class Errors(NamedTuple):
@@ -56,7 +48,7 @@ class Whitening(NamedTuple):
         if not np.all(np.isfinite(covariance)):
             raise ValueError("X must contain numbers whose squares are finite; some are too large. Divide it")
         sizes = np.sqrt(np.maximum(np.diag(covariance).real, 0))
-        varying = sizes > np.maximum(ROUNDING * np.max(sizes), 64 * np.finfo(float).eps * np.abs(mean))
+        varying = sizes > np.maximum(1e-13 * np.max(sizes), 64 * np.finfo(float).eps * np.abs(mean))
         if not np.any(varying):
             raise RankDeficientError(
                 "X must contain samples that differ, by more than rounding does; they are all the same"
@@ -75,15 +67,27 @@ class Whitening(NamedTuple):
         return cls(mean, adjoint(vectors / roots) / units, (vectors * roots) * units[:, None])
 
 
+def _is_orthogonal(name: str, value: Any) -> None:
+    if not check_method(value).orthogonal:
+        raise ValueError(f"{name} must be an orthogonal one, like Jacobi(); got {value!r}")
+
+
 class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Base of estimators of sources that are mixed linearly by an unknown matrix."""
 
-    integers: ClassVar[Mapping[str, int]] = {"n_components": 1, "max_iter": 0}
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+    parameter_rules = Model.parameter_rules | {
+        "n_components": optional(positive_integer),
+        "diagonalizer": optional(_is_orthogonal),
+    }
     takes_complex: ClassVar[bool] = False
 
     def __init__(
-        self, n_components: int | None, *, max_iter: int, diagonalizer: Diagonalizer | None, random_state: Any
+        self,
+        n_components: int | None = None,
+        *,
+        max_iter: int = 100,
+        diagonalizer: Diagonalizer | None = None,
+        random_state: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.max_iter = max_iter
@@ -132,22 +136,6 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             ),
         )
 
-    def check_parameters(self) -> None:
-        """Raise unless parameters are valid.
-
-        Examples
-        --------
-        >>> from codiag.models import JADE
-        >>> JADE().check_parameters()
-        >>> JADE(n_components=0).check_parameters()  # refused
-        Traceback (most recent call last):
-            ...
-        ValueError: n_components must be positive; got 0
-        """
-        super().check_parameters()
-        if self.diagonalizer is not None and not check_method(self.diagonalizer).orthogonal:
-            raise ValueError(f"diagonalizer must be an orthogonal one, like Jacobi(); got {self.diagonalizer!r}")
-
     def _statistics(self, whitened: Recordings) -> Any:
         """Return what the separation is computed from."""
         raise NotImplementedError(f"{type(self).__name__} must implement _statistics(whitened)")
@@ -177,7 +165,8 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         scores = np.empty(0)
         for step in range(self.max_iter):
             unmixing, sources = self._of_sources(statistics, unmixing)
-            scores = self._scores(sources) if step < N_REFITS else scores
+            # scores are fixed afterwards, so that steps converge
+            scores = self._scores(sources) if step < 5 else scores
             shares = score_step(*self._correlated(sources, scores))
             unmixing = np.linalg.solve(np.eye(shares.shape[0]) + shares, unmixing)
             if np.max(np.abs(shares)) < TOLERANCE:
@@ -289,5 +278,6 @@ def _unresolved(variances: np.ndarray, resolved: np.ndarray) -> list[tuple[int, 
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         errors = np.sqrt(variances / resolved)
-    uncertain = ~(errors < UNRESOLVED)
+    # as in `codiag.Diagonalization.unresolved`
+    uncertain = ~(errors < 0.3)
     return [(int(i), int(j)) for i, j in np.argwhere(np.triu(uncertain | uncertain.T, 1))]

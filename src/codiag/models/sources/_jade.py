@@ -28,8 +28,6 @@ ENTRIES_PER_SAMPLE = 64 * N_FUNCTIONS
 cache."""
 RIDGE = 1e-2
 """Added to the correlation matrix of the functions, which is singular for a source with two values."""
-MAX_ROUNDS = 25
-"""Largest number of rounds of directions and joint diagonalization; a handful suffices if kurtosis is clear."""
 
 
 class Basis(NamedTuple):
@@ -103,12 +101,12 @@ def plug_in_rotation(
     """
     rotation = diagonalizer(projected_cumulants(samples, start), rng=rng).inverse
     unit = np.eye(rotation.shape[0])
-    for count in range(2, MAX_ROUNDS + 1):
+    for count in range(2, 26):
         change = Jacobi(tol=TOLERANCE, max_sweeps=4)(projected_cumulants(samples @ rotation.T, unit)).inverse
         rotation = change @ rotation
         if np.max(np.abs(change - np.rint(change))) < TOLERANCE:  # up to order and signs
             return rotation, count, True
-    return rotation, MAX_ROUNDS, False
+    return rotation, 25, False
 
 
 class JADE(BlindSources):
@@ -194,16 +192,6 @@ class JADE(BlindSources):
     >>> minimum_distance(model.components_, mixed.mixing) < 0.1, model.unresolved_
     (True, [])
     """
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        max_iter: int = 100,
-        diagonalizer: Diagonalizer | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        super().__init__(n_components, max_iter=max_iter, diagonalizer=diagonalizer, random_state=random_state)
 
     def _statistics(self, whitened: Recordings) -> np.ndarray:
         """Return all samples, (n, k)."""

@@ -32,9 +32,6 @@ from scipy import fft
 
 from codiag._arrays import adjoint, few_threads, squared_magnitudes
 
-PADDING = 1024
-"""Number of zeros after a recording before its transform, so that its end and its start are not correlated."""
-
 
 class Coefficients(NamedTuple):
     """Coefficients (k, k) of three means of products in the errors of the shares of source i in column j."""
@@ -124,7 +121,8 @@ def _summed_variances(piece: Transforms, coefficients: Coefficients) -> np.ndarr
 def transformed(samples: np.ndarray) -> tuple[np.ndarray, int]:
     """Return the Fourier transform of samples, (n, k), and its length, with zeros appended against wrapping around."""
     n = samples.shape[0]
-    length = fft.next_fast_len(n + min(n, PADDING), real=True)
+    # zeros, so that the end of a recording and its start are not correlated
+    length = fft.next_fast_len(n + min(n, 1024), real=True)
     transform = fft.fft if np.iscomplexobj(samples) else fft.rfft
     return transform(samples, n=length, axis=0), length
 

@@ -13,9 +13,6 @@ from sklearn.utils.validation import check_array, validate_data
 
 from codiag._checks import RankDeficientError
 
-MAX_PIECE = 2**13
-"""Largest number of samples that are transformed together; correlations across the ends of pieces are left out."""
-
 
 @dataclass(frozen=True, eq=False)
 class Recordings:
@@ -42,7 +39,8 @@ class Recordings:
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield the recordings in pieces of nearly equal lengths, short enough for a transform in the cache."""
         for array in self.arrays:
-            yield from np.array_split(array, -(-array.shape[0] // MAX_PIECE))
+            # correlations across the ends of pieces are left out
+            yield from np.array_split(array, -(-array.shape[0] // 2**13))
 
     def check_number(self) -> None:
         """Raise unless there are more samples than channels."""

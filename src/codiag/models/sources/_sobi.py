@@ -31,8 +31,6 @@ from codiag.models.sources._recordings import Recordings
 SPECTRAL_FLOOR = 0.1
 """White noise added to the spectrum of a source before it is inverted, relative to its variance. In simulations,
 autoregressive sources lose nothing, and lines in the spectrum, such as sinusoids, do not dominate the filter."""
-MIN_TRANSFORM = 1024
-"""Least length of transforms; shorter ones spend more time on the overlap of windows than they save."""
 
 
 def lagged_covariances(recordings: Sequence[np.ndarray], max_lag: int) -> np.ndarray:
@@ -56,7 +54,8 @@ def _lagged_products(samples: np.ndarray, max_lag: int) -> np.ndarray:
     The samples of a window are multiplied with the earlier ones of its first part; these parts follow each other.
     """
     n, d = samples.shape
-    length = fft.next_fast_len(min(max(MIN_TRANSFORM, 4 * max_lag), n + max_lag), real=True)
+    # shorter ones spend more time on the overlap of windows than they save
+    length = fft.next_fast_len(min(max(1024, 4 * max_lag), n + max_lag), real=True)
     step = length - max_lag
     forth, back = (fft.fft, fft.ifft) if np.iscomplexobj(samples) else (fft.rfft, fft.irfft)
     starts, padded = np.arange(0, n, step), np.concatenate([samples, np.zeros((length, d))])
@@ -81,6 +80,14 @@ class Stack(NamedTuple):
     def own(self) -> np.ndarray:
         """The diagonals, (n_matrices, k): autocovariances, if these are the covariances of sources."""
         return np.einsum("lii->li", self.matrices).real
+
+
+def _check_lags(name: str, value: Any) -> None:
+    lags = value if isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1 else [value]
+    if len(lags) == 0:
+        raise ValueError(f"{name} must contain one lag or more; got none")
+    for lag in lags:
+        as_number(name, lag, integer=True)
 
 
 class SOBI(BlindSources):
@@ -176,6 +183,7 @@ class SOBI(BlindSources):
     """
 
     takes_complex: ClassVar[bool] = True
+    parameter_rules = BlindSources.parameter_rules | {"lags": _check_lags}
 
     def __init__(
         self,
@@ -188,27 +196,6 @@ class SOBI(BlindSources):
     ) -> None:
         super().__init__(n_components, max_iter=max_iter, diagonalizer=diagonalizer, random_state=random_state)
         self.lags = lags
-
-    def check_parameters(self) -> None:
-        """Raise unless parameters are valid.
-
-        Examples
-        --------
-        >>> from codiag.models import SOBI
-        >>> SOBI().check_parameters()
-        >>> SOBI(lags=0).check_parameters()  # refused
-        Traceback (most recent call last):
-            ...
-        ValueError: lags must be positive; got 0
-        """
-        super().check_parameters()
-        lags: Any = self.lags
-        if not (isinstance(lags, list | tuple | range) or getattr(lags, "ndim", 0) == 1):
-            lags = [lags]
-        if len(lags) == 0:
-            raise ValueError("lags must contain one lag or more; got none")
-        for lag in lags:
-            as_number("lags", lag, integer=True)
 
     def _used_lags(self, longest: int) -> np.ndarray:
         """Return the lags in ascending order, below the length of the longest recording."""

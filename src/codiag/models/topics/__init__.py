@@ -4,7 +4,6 @@ from codiag.models.topics._files import count_words, read_counts
 from codiag.models.topics._model import LatentDirichlet, SingleTopic
 from codiag.models.topics._moments import Topics, WordStatistics
 from codiag.models.topics._posteriors import (
-    DocumentPosteriors,
     PriorSums,
     TopicCounts,
     WordPosteriors,

@@ -18,20 +18,19 @@ from codiag.models.base import (
     MomentModel,
     PartialFit,
     as_seed,
-    check_alpha,
+    dirichlet_sum,
     hidden_component,
+    optional,
+    positive_integer,
+    sum_over_rows,
 )
 from codiag.models.topics._moments import DocumentSums, TopicMoments, Topics, WordStatistics
-from codiag.models.topics._posteriors import DocumentPosteriors, WordPosteriors, topic_posteriors
+from codiag.models.topics._posteriors import topic_posteriors
 from codiag.models.topics._scores import TopicScores, topic_log_likelihood
-from codiag.models.topics._steps import Posteriors, Start, refined
+from codiag.models.topics._steps import WORD_PRIOR, Start, refined, single_topic_sums
 from codiag.models.topics._word_moments import INPUT, as_counts, range_of_pairs
 from codiag.result import Factorization
 
-ALPHA_0 = 1.0
-"""Sum of the Dirichlet parameters that moments assume if `alpha_0` is None; steps after them estimate it."""
-N_TRIED = 10
-"""Number of topics for which the second moment is decomposed first if `n_components` is None; doubled while needed."""
 CLEAR = 4
 """Ratio of the weakest of k eigenvalues to sampling noise from which on `partial_fit` fixes a basis. The sine of the
 angle between the basis and the true range is at most 1 / CLEAR."""
@@ -48,14 +47,9 @@ class TopicModel(TopicScores, PartialFit, MomentModel[TopicMoments, Topics]):
     """What both models of topics have in common."""
 
     default_method: ClassVar[Method] = CORE_METHOD
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components", "alpha_0"})
+    parameter_rules = MomentModel.parameter_rules | {"n_components": optional(positive_integer)}
     unbounded: ClassVar[frozenset[str]] = frozenset({"doc_topic_prior_", "topic_word_prior_"})
-    posteriors: ClassVar[type[Posteriors]]
-    """Of which steps after the moments compute posterior probabilities: words, or whole documents."""
-
     alpha_0: float | None
-    _settles: bool = True
-    """Whether steps after the moments end when they converge."""
 
     def moments_function(self, data: Any) -> Callable[[int], TopicMoments]:
         """Return a function from a number of topics to the moments of counts (documents, words)."""
@@ -66,7 +60,7 @@ class TopicModel(TopicScores, PartialFit, MomentModel[TopicMoments, Topics]):
         return lambda k: replace(self._of_documents(source, k, bool(self.max_iter)), documents=documents)
 
     def _document_sums(self, documents: Any) -> DocumentSums:
-        first = N_TRIED if self.n_components is None else 0
+        first = 10 if self.n_components is None else 0
         return DocumentSums(documents, self._assumed_alpha_0(), as_seed(self.random_state), first)
 
     def _of_documents(self, source: DocumentSums, k: int, has_steps: bool = False) -> TopicMoments:
@@ -106,31 +100,13 @@ class TopicModel(TopicScores, PartialFit, MomentModel[TopicMoments, Topics]):
             return self.estimate(self._of_documents(self._document_sums(seen), k))
         return self.estimate(self._of_sums(seen.sums, k, seen.unit_noise / math.sqrt(seen.sums.n_documents[0])))
 
-    def parameters(self, fit: Factorization | None, moments: TopicMoments) -> Topics:
+    def parameters(self, fit: Factorization, moments: TopicMoments) -> Topics:
         """Return topics and their weights."""
         return moments.parameters(fit)
 
-    def _refine(self, components: Topics, moments: TopicMoments) -> Topics:
-        """Return topics after collapsed variational steps, if documents can be read."""
-        if not self.max_iter or moments.documents is None:
-            return components
-        topics, prior = components.components, components.doc_topic_prior
-        start = Start.of(self.posteriors, topics, prior, moments.mean, has_fixed_sum=self.alpha_0 is not None)
-        result = refined(moments.documents, start, self.max_iter, settle=self._settles)
-        return replace(
-            components,
-            components=result.counts.topics,
-            weights=result.weights,
-            doc_topic_prior=result.counts.prior,
-            topic_word_prior=result.counts.word_prior,
-            n_iter=result.n_steps,
-        )
-
     def _unfitted(self) -> Self:
         """Return a model that takes as many steps as this fitted one."""
-        model = super()._unfitted().set_params(max_iter=self._components.n_iter)
-        model._settles = False
-        return model
+        return super()._unfitted().set_params(max_iter=self._components.n_iter)
 
     def _as_counts(self, raw: Any, *, first: bool) -> sparse.csr_array:
         """Return counts, the one matrix that all moments and steps read."""
@@ -138,7 +114,7 @@ class TopicModel(TopicScores, PartialFit, MomentModel[TopicMoments, Topics]):
 
     def _assumed_alpha_0(self) -> float:
         """Return the sum of the Dirichlet parameters that moments assume."""
-        return ALPHA_0 if self.alpha_0 is None else float(self.alpha_0)
+        return 1.0 if self.alpha_0 is None else float(self.alpha_0)
 
 
 class LatentDirichlet(TopicModel):
@@ -205,7 +181,7 @@ class LatentDirichlet(TopicModel):
 
     Notes
     -----
-    **Assumptions.** Counts of words, documents of two words or more, better three, and linearly independent topics.
+    **Assumptions.** Counts of words, some documents of three words or more, and linearly independent topics.
 
     **Complexity.** A few dozen products of the counts, which are not copied, with as many columns as topics; then work
     on a core of k x k x k; for every variational step four bytes and a few nanoseconds per entry and topic, up to 1
@@ -253,7 +229,7 @@ class LatentDirichlet(TopicModel):
     True
     """
 
-    posteriors: ClassVar[type[Posteriors]] = WordPosteriors
+    parameter_rules = TopicModel.parameter_rules | {"alpha_0": optional(dirichlet_sum)}
 
     def __init__(
         self,
@@ -267,20 +243,21 @@ class LatentDirichlet(TopicModel):
         super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
         self.alpha_0 = alpha_0
 
-    def check_parameters(self) -> None:
-        """Raise unless parameters are valid.
-
-        Examples
-        --------
-        >>> from codiag.models import LatentDirichlet
-        >>> LatentDirichlet(alpha_0=-1).check_parameters()  # refused
-        Traceback (most recent call last):
-            ...
-        ValueError: alpha_0 must not be negative; got -1
-        """
-        super().check_parameters()
-        if self.alpha_0 is not None:
-            check_alpha(self.alpha_0)
+    def _refine(self, components: Topics, moments: TopicMoments) -> Topics:
+        """Return topics after collapsed variational steps, if documents can be read."""
+        if not self.max_iter or moments.documents is None:
+            return components
+        topics, prior = components.components, components.doc_topic_prior
+        start = Start.of(topics, prior, moments.mean, has_fixed_sum=self.alpha_0 is not None)
+        result = refined(moments.documents, start, self.max_iter)
+        return replace(
+            components,
+            components=result.counts.topics,
+            weights=result.weights,
+            doc_topic_prior=result.counts.prior,
+            topic_word_prior=result.counts.word_prior,
+            n_iter=result.n_steps,
+        )
 
     def _estimates(self) -> dict[str, Any]:
         if self.n_iter_:
@@ -341,9 +318,8 @@ class SingleTopic(TopicModel):
     method : Method or str, optional
         Method that factorizes the moment; by default `codiag.methods.Auto`.
     max_iter : int
-        Largest number of collapsed variational steps after the moments. They leave each document out of its own update,
-        estimate the Dirichlet parameter of topics, and end as those of `LatentDirichlet`. Zero is the pure method of
-        moments.
+        Number of steps of expectation maximization after the moments, with a Dirichlet prior of parameter 1.1 for the
+        topics: each has a tenth of an occurrence of every word more than it shows. Zero is the pure method of moments.
     random_state : int, optional
         Seed; the estimate does not depend on it if the data determines the topics.
 
@@ -365,7 +341,6 @@ class SingleTopic(TopicModel):
     """
 
     alpha_0: float | None = 0.0
-    posteriors: ClassVar[type[Posteriors]] = DocumentPosteriors
 
     def __init__(
         self,
@@ -406,6 +381,19 @@ class SingleTopic(TopicModel):
         (500,)
         """
         return np.argmax(self.transform(X), axis=1)
+
+    def _refine(self, components: Topics, moments: TopicMoments) -> Topics:
+        if not self.max_iter or moments.documents is None:
+            return components
+        found = super()._refine(components, moments)
+        return replace(found, topic_word_prior=WORD_PRIOR, n_iter=self.max_iter)
+
+    def em_step(self, components: Topics, moments: TopicMoments) -> Topics:
+        """Return topics and weights after one step of expectation maximization."""
+        sums = sum_over_rows(single_topic_sums, moments.documents, components.components, components.weights)
+        words = sums.words + WORD_PRIOR
+        topics = words / words.sum(axis=1, keepdims=True)
+        return replace(components, components=topics, weights=sums.documents / sums.documents.sum())
 
     def _shares(self, counts: sparse.csr_array) -> np.ndarray:
         return topic_posteriors(counts, self.components_, self.weights_)

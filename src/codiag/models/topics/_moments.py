@@ -13,7 +13,6 @@ from scipy import sparse
 from codiag._arrays import blocks, is_dask
 from codiag.models.base import (
     Components,
-    Diagnostics,
     Moments,
     RowSums,
     check_second_moment,
@@ -37,29 +36,6 @@ from codiag.tensors import CrossMomentTensor, DenseTensor, symmetrize
 
 N_EXTRA = 2
 """Number of columns of a basis beyond the number of topics, to report the gap behind the last topic."""
-MIN_PRIOR_SUM = 1e-2
-"""Least sum of the Dirichlet parameters of mixtures, so that every topic has positive probability in a document."""
-
-
-def topics_by_anchors(root: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    r"""Return topics (words, k), up to scale, from a root F (words, k) of the second moment and frequencies of words.
-
-    From :math:`F F^\top = \mu\, \mathrm{diag}(w) \mu^\top` the root is :math:`\mu\, \mathrm{diag}(w)^{1/2} R` with R
-    orthogonal: its rows, divided by the total of a word, are convex combinations of the rows of anchor words, which
-    belong to one topic (Arora, Ge & Moitra, 2012). Anchors are found by successive projection: the longest row, then
-    the longest of the others' residuals. Rows of words rarer than the average are shortened, as they are mostly noise.
-    """
-    totals = np.maximum(root @ root.sum(axis=0), 0)
-    rows = root / (totals + totals.mean())[:, None]
-    rows[mean <= 0] = 0
-    residuals, anchors = rows.copy(), []
-    for _ in range(root.shape[1]):
-        anchors.append(int(np.argmax(np.sum(residuals**2, axis=1))))
-        longest = residuals[anchors[-1]]
-        direction = longest / max(float(np.linalg.norm(longest)), 1e-300)
-        residuals = residuals - np.outer(residuals @ direction, direction)
-    topics: np.ndarray = root @ np.linalg.pinv(rows[anchors])
-    return topics
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,12 +112,7 @@ class WordStatistics(RowSums):
         """Return warnings about counts that moments cannot use; `has_steps` if steps follow that use all words."""
         n_seen, n_short = int(self.n_documents[0]), int(self.n_documents[0] - self.n_documents[3])
         warning_messages: list[str] = []
-        if n_short == n_seen:
-            warning_messages.append(
-                f"all {n_short} documents have fewer than three words: topics are found from pairs of words, which "
-                "determine them only if every topic has words that no other topic has"
-            )
-        elif n_short and not has_steps:
+        if n_short and not has_steps:
             warning_messages.append(
                 f"{n_short} of {n_seen} documents have fewer than three words and count for lower moments only"
             )
@@ -197,34 +168,22 @@ class TopicMoments(Moments):
         values, vectors = np.linalg.eigh(square)
         values, inner = values[::-1], vectors[:, ::-1][:, :k]
         check_second_moment(values, k, "n_components")
-        problem = None
-        if sums.n_documents[3]:
-            core = np.asarray(DenseTensor(third, symmetric=True).compress(inner, inner, inner).to_dense())
-            problem = core_problem(core, values, orthogonal=orthogonal)
+        core = np.asarray(DenseTensor(third, symmetric=True).compress(inner, inner, inner).to_dense())
+        problem = core_problem(core, values, orthogonal=orthogonal)
         return cls(problem=problem, mean=mean, second=second, alpha_0=alpha_0, values=values, inner=inner)
 
-    def parameters(self, fit: Factorization | None) -> Topics:
+    def parameters(self, fit: Factorization) -> Topics:
         r"""Return the topics that have these moments.
 
         With :math:`P = \Omega^\top \mu` from the factors and :math:`M_2 \Omega = \mu\, \mathrm{diag}(w) P^\top`, topics
-        are :math:`M_2 \Omega\, (P^\top)^+`, up to a scale that their sum fixes. Without triples of words there are no
-        factors, and topics come from pairs alone.
+        are :math:`M_2 \Omega\, (P^\top)^+`, up to a scale that their sum fixes.
         """
-        k = self.inner.shape[1]
-        if k == 1:  # one topic is the mean of the documents
-            raw = self.mean[:, None]
-        elif fit is None:
-            raw = topics_by_anchors(self.second @ self.inner / np.sqrt(self.values[:k]), self.mean)
-        else:
-            raw = self.second @ np.linalg.pinv((self.inner @ np.asarray(fit.factors[0])).T)
-        columns, clipped = on_simplex(raw)
-        if fit is not None:
-            diagnostics = core_diagnostics(fit, self.values, self.noise, clipped)
-        else:
-            values = self.values[: k + 1].tolist()
-            diagnostics = Diagnostics(second_moment=values, sampling_noise=self.noise, clipped_mass=clipped)
+        raw = self.second @ np.linalg.pinv((self.inner @ np.asarray(fit.factors[0])).T)
+        columns, clipped = on_simplex(self.mean[:, None] if fit.rank == 1 else raw)  # one topic is the mean
+        diagnostics = core_diagnostics(fit, self.values, self.noise, clipped)
         weights = mixture_weights(columns, self.mean)
-        prior = np.maximum(self.alpha_0 * weights, MIN_PRIOR_SUM / weights.size)
+        # every topic has positive probability in a document
+        prior = np.maximum(self.alpha_0 * weights, 1e-2 / weights.size)
         return Topics(weights=weights, components=columns.T, doc_topic_prior=prior, diagnostics=diagnostics)
 
 
@@ -237,7 +196,7 @@ class DocumentSums:
     def __init__(self, documents: Any, alpha_0: float, rng: int | None, width: int) -> None:
         self.documents = documents
         totals = sum_over_rows(totals_of_block, documents) if is_dask(documents) else WordTotals.of(documents)
-        totals.check_pairs()
+        totals.check_triples()
         self.totals, self._alpha_0, self._rng, self._width = totals, alpha_0, rng, width
         self._sums: WordStatistics | None = None
 

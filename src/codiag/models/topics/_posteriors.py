@@ -1,47 +1,31 @@
-"""Collapsed variational posteriors of topics, for words or for documents, and the Dirichlet parameters they imply."""
+"""Collapsed variational posteriors of topics, and the Dirichlet parameters they imply."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.special import gammaln, logsumexp, psi, softmax
+from scipy.special import psi, softmax
 
 from codiag.models.base import RowSums
 
-MOMENTUM = 0.5
-"""Multiple of the last change by which numbers of words are extrapolated. Slow directions, whose change shrinks little
-from step to step, converge 1 / (1 - m) times as fast. A direction diverges only if its factor from step to step is
-outside -1 / (1 + 2 m) and 1. If n words of a document follow each other there is a factor of -1 / (n - 1), so that m
-must be below (n - 2) / 2; as these may be few of the words, momentum is at most a sixteenth of that for all words."""
-N_INITIAL_STEPS = 7
-"""Number of steps with fixed topics that initialize the mixtures of documents; poorer mixtures would spoil topics."""
-MAX_SINGLE_PRECISION = 1e6
-"""Largest count up to which posteriors of words are stored in single precision."""
 BLOCK_SIZE = 2**17
 """Entries times topics of a block of documents; a few arrays of this size fit into the cache of a core."""
-TRANSFORM_BLOCK_SIZE = 2**22
-"""Entries times topics of a block of documents of which only the mixtures are kept."""
-MIN_DIVISOR, MAX_POSTERIOR = 1e-30, 1 - 1e-6
-"""Least divisor, and largest posterior whose complement a logarithm is taken of."""
 N_WHOLE = 32
 """Number of histogram knots at the integers 0, 1, ...; further knots are spaced geometrically."""
 KNOTS = np.concatenate([np.arange(float(N_WHOLE)), np.geomspace(N_WHOLE, 1e9, 100)])
 """Knots of histograms of numbers of words, whose size does not depend on the number of documents."""
-N_PRIOR_STEPS = 10
-"""Number of fixed-point steps of an estimate of Dirichlet parameters; chosen by experience."""
 MIN_PRIOR, MAX_PRIOR = 1e-4, 1e4
 """Bounds of Dirichlet parameters. Below, one word decides the whole mixture; above, all mixtures are alike."""
 
 
 class TopicCounts(NamedTuple):
-    """The state of a step: numbers of words and documents of topics, and the parameters of both Dirichlet priors."""
+    """The state of a step: numbers of words of topics, and the parameters of both Dirichlet priors."""
 
     words: np.ndarray  # (k, words)
-    documents: np.ndarray  # (k,)
     prior: np.ndarray  # (k,): of mixtures
     word_prior: float  # of topics, the same for all words
 
@@ -82,11 +66,15 @@ class WordPosteriors:
         Number of topics.
     """
 
-    max_momentum: ClassVar[float] = MOMENTUM
+    max_momentum: ClassVar[float] = 0.5
+    """Multiple m of the last change by which numbers of words are extrapolated. Slow directions, whose change shrinks
+    little from step to step, converge 1 / (1 - m) times as fast. A direction diverges only if its factor from step to
+    step is outside -1 / (1 + 2 m) and 1. If n words of a document follow each other there is a factor of -1 / (n - 1),
+    so that m must be below (n - 2) / 2; as these may be few of the words, momentum is at most a sixteenth of that."""
 
     def __init__(self, counts: sparse.csr_array, k: int) -> None:
         self.counts = counts
-        self.dtype = _precision(counts)
+        self.dtype = np.dtype(np.float32 if counts.data.max(initial=0) <= 1e6 else np.float64)
         self.numbers = counts.data.astype(self.dtype)
         self.fractions = np.minimum(self.numbers, 1)[:, None] if np.any(counts.data < 1) else None
         self.lengths = np.asarray(counts.sum(axis=1)).ravel()
@@ -97,23 +85,17 @@ class WordPosteriors:
         self.blocks = list(blocks_of(counts, BLOCK_SIZE // k))
         self.height = max((entries.stop - entries.start for _, entries in self.blocks), default=0)
         self.repeats = np.diff(counts.indptr)
-        large = list(blocks_of(counts, max(4 * counts.shape[1], BLOCK_SIZE // k)))  # sums by word are small beside them
-        most = max((entries.stop - entries.start for _, entries in large), default=0)
-        positions = np.arange(most + 1, dtype=counts.indices.dtype)
-        self.sums = [_BlockSums.of(counts, self.numbers, positions, *block) for block in large]
+        places, (n, n_words) = np.arange(counts.nnz + 1, dtype=counts.indices.dtype), counts.shape
+        self.by_document = sparse.csr_array((self.numbers, places[:-1], counts.indptr), (n, counts.nnz))
+        self.by_word = sparse.csc_array((self.numbers, counts.indices, places), (n_words, counts.nnz))
 
     @classmethod
     def momentum_of(cls, lengths: np.ndarray | float) -> np.ndarray:
         """Return the momentum of documents of given lengths."""
         return np.clip((np.asarray(lengths) - 2) / 32, 0, cls.max_momentum)
 
-    @staticmethod
-    def n_bytes(counts: sparse.csr_array, k: int) -> int:
-        """Return the size of the posteriors in memory."""
-        return int(_precision(counts).itemsize * k * counts.nnz)
-
-    def initialized(self, topics: np.ndarray, prior: np.ndarray, n_steps: int = N_INITIAL_STEPS) -> Self:
-        """Compute posteriors for fixed topics (k, words), and return this."""
+    def initialized(self, topics: np.ndarray, prior: np.ndarray, n_steps: int = 7) -> Self:
+        """Compute posteriors for fixed topics (k, words), and return this; poor mixtures would spoil the topics."""
         inside = np.ascontiguousarray(topics.T, dtype=self.dtype)
         least = self._rows_of(prior)
         for step in range(n_steps):
@@ -154,10 +136,7 @@ class WordPosteriors:
 
     def words(self) -> np.ndarray:
         """Return the expected numbers of words of topics, (k, words)."""
-        totals = np.zeros(self.counts.shape[1:] + self.in_documents.shape[1:])
-        for block in self.sums:
-            totals += block.by_word @ self.posterior[block.entries]
-        return totals.T
+        return np.asarray(self.by_word @ self.posterior, dtype=np.float64).T
 
     def weights(self, prior: np.ndarray) -> np.ndarray:
         """Return the expected mixtures of topics, (k,), summed over documents."""
@@ -171,13 +150,9 @@ class WordPosteriors:
 
     def prior_sums(self) -> PriorSums:
         """Return the sums from which priors are estimated, as if posteriors of different entries were independent."""
-        absent, words = np.zeros(self.in_documents.shape), np.zeros(self.counts.shape[1:] + self.in_documents.shape[1:])
-        for block in self.sums:
-            logs = np.log(1 - np.minimum(self.posterior[block.entries], self.dtype.type(MAX_POSTERIOR)))
-            absent[block.rows] = block.by_document @ logs
-            words += block.by_word @ logs
-        topics = expected_histogram(absent.T, self.in_documents.T)
-        return PriorSums(topics, histogram(self.lengths[None]), words.T)
+        logs = np.log(1 - np.minimum(self.posterior, self.dtype.type(1 - 1e-6)))
+        topics = expected_histogram((self.by_document @ logs).T, self.in_documents.T)
+        return PriorSums(topics, histogram(self.lengths[None]), (self.by_word @ logs).T)
 
     def _extrapolated(self, prior: np.ndarray) -> np.ndarray:
         """Return the numbers of words of topics in documents, extrapolated, plus the prior."""
@@ -191,13 +166,11 @@ class WordPosteriors:
 
     def _count(self) -> None:
         """Update the numbers of words of topics in documents."""
-        self.in_documents_before, self.in_documents = self.in_documents, np.zeros_like(self.in_documents)
-        for block in self.sums:
-            self.in_documents[block.rows] = block.by_document @ self.posterior[block.entries]
+        self.in_documents_before, self.in_documents = self.in_documents, self.by_document @ self.posterior
 
     def _normalize(self, raw: np.ndarray, entries: slice) -> float:
         """Store unnormalized posteriors of some entries, and return the sum of the logarithms of their totals."""
-        sums = np.maximum(raw @ np.ones(raw.shape[1], self.dtype), self.dtype.type(MIN_DIVISOR))
+        sums = np.maximum(raw @ np.ones(raw.shape[1], self.dtype), self.dtype.type(1e-30))
         np.multiply(raw, (1 / sums)[:, None], out=self.posterior[entries])
         return float(self.counts.data[entries] @ np.log(sums))
 
@@ -205,31 +178,6 @@ class WordPosteriors:
         """Return the posteriors of one word of every entry, or of less if the count is below one."""
         posterior = self.posterior[entries]
         return posterior if self.fractions is None else posterior * self.fractions[entries]
-
-
-class _BlockSums(NamedTuple):
-    """Matrices that sum values (entries, k) of a block of documents, times counts, by document and by word."""
-
-    rows: slice
-    entries: slice
-    by_document: sparse.csr_array  # (documents, entries)
-    by_word: sparse.csc_array  # (words, entries)
-
-    @classmethod
-    def of(
-        cls, counts: sparse.csr_array, numbers: np.ndarray, positions: np.ndarray, rows: slice, entries: slice
-    ) -> _BlockSums:
-        """Return the matrices of a block; `positions` are 0, 1, ..., shared by all blocks."""
-        starts, indices = counts.indptr[rows.start : rows.stop + 1] - entries.start, counts.indices[entries]
-        values, n = numbers[entries], indices.size
-        by_document = sparse.csr_array((values, positions[:n], starts), (starts.size - 1, n))
-        by_word = sparse.csc_array((values, indices, positions[: n + 1]), (counts.shape[1], n))
-        return cls(rows, entries, by_document, by_word)
-
-
-def _precision(counts: sparse.csr_array) -> np.dtype[Any]:
-    """Return the precision of posteriors."""
-    return np.dtype(np.float32 if counts.data.max(initial=0) <= MAX_SINGLE_PRECISION else np.float64)
 
 
 def blocks_of(counts: sparse.csr_array, n_entries: int) -> Iterator[tuple[slice, slice]]:
@@ -246,89 +194,9 @@ def blocks_of(counts: sparse.csr_array, n_entries: int) -> Iterator[tuple[slice,
 def topic_mixtures(counts: sparse.csr_array, topics: np.ndarray, prior: np.ndarray, n_steps: int) -> np.ndarray:
     """Return the expected mixtures of topics (documents, k), rows of sum one, after collapsed steps."""
     mixtures = np.tile(prior / prior.sum(), (counts.shape[0], 1))
-    for rows, _ in blocks_of(counts, TRANSFORM_BLOCK_SIZE // prior.size):
+    for rows, _ in blocks_of(counts, 32 * BLOCK_SIZE // prior.size):
         mixtures[rows] = WordPosteriors(counts[rows], prior.size).initialized(topics, prior, n_steps).mixtures(prior)
     return mixtures
-
-
-class DocumentPosteriors:
-    r"""The posterior probability of every topic for every document, (documents, k), and sums of it.
-
-    As `WordPosteriors`, with documents in place of words: the probability of topic k for document d is proportional to
-
-    .. math:: (m_k - p + \alpha_k)\, \frac{\Gamma(n_k - c p + V \beta)}{\Gamma(n_k - c p + c + V \beta)}
-        \prod_w \left(n_{wk} - c_w p + \beta + \tfrac12 (c_w - 1)\right)^{c_w},
-
-    with m the numbers of documents of topics, n those of words, p the probability before the step, and c the counts of
-    the document, which is left out of m and n. The powers replace rising factorials: exact if words are not repeated,
-    to second order if they are.
-
-    Parameters
-    ----------
-    counts : csr_array of shape (documents, words)
-        Not copied.
-    k : int
-        Number of topics.
-    """
-
-    max_momentum: ClassVar[float] = 0.0
-
-    def __init__(self, counts: sparse.csr_array, k: int) -> None:
-        self.counts = counts
-        self.lengths = np.asarray(counts.sum(axis=1)).ravel()
-        self.posterior = np.zeros((counts.shape[0], k))
-
-    @staticmethod
-    def momentum_of(lengths: np.ndarray | float) -> np.ndarray:
-        """Return the momentum of documents: zero, as few steps are needed."""
-        return np.zeros(np.shape(lengths))
-
-    @staticmethod
-    def n_bytes(counts: sparse.csr_array, k: int) -> int:
-        """Return the size of the posteriors in memory."""
-        return 8 * k * int(counts.shape[0])
-
-    def initialized(self, topics: np.ndarray, prior: np.ndarray) -> Self:
-        """Compute posteriors for fixed topics (k, words) and weights proportional to a prior, and return this."""
-        self.posterior = topic_posteriors(self.counts, topics, prior / prior.sum())
-        return self
-
-    def step(self, state: TopicCounts) -> float:
-        """Update the posteriors, and return the sum of log-probabilities of documents, each given all others."""
-        posterior, lengths = self.posterior, self.lengths[:, None]
-        others = state.documents - posterior + state.prior
-        sums = (state.words + state.word_prior).sum(axis=1) - lengths * posterior
-        joint = np.log(np.maximum(others, 1e-300)) + gammaln(sums) - gammaln(sums + lengths)
-        words = state.words.T + state.word_prior
-        for rows, entries in blocks_of(self.counts, BLOCK_SIZE // posterior.shape[1]):
-            pointers = self.counts.indptr[rows.start : rows.stop + 1]
-            numbers = self.counts.data[entries, None]
-            in_document = numbers * np.repeat(posterior[rows], np.diff(pointers), axis=0)
-            base = words[self.counts.indices[entries]] - in_document + np.maximum(numbers - 1, 0) / 2
-            logs = numbers * np.log(np.maximum(base, state.word_prior))
-            used = np.flatnonzero(np.diff(pointers))
-            joint[rows.start + used] += np.add.reduceat(logs, pointers[used] - pointers[0], axis=0)
-        totals = logsumexp(joint, axis=1, keepdims=True)
-        self.posterior = np.exp(joint - totals)
-        return float(np.sum(totals - np.log(np.sum(state.documents + state.prior) - 1)))
-
-    def words(self) -> np.ndarray:
-        """Return the expected numbers of words of topics, (k, words)."""
-        totals: np.ndarray = (self.counts.T @ self.posterior).T
-        return totals
-
-    def weights(self, prior: np.ndarray) -> np.ndarray:
-        """Return the probabilities of topics, (k,), summed over documents."""
-        return np.sum(self.posterior, axis=0)
-
-    def prior_sums(self) -> PriorSums:
-        """Return the sums from which priors are estimated; a document is one draw of a topic."""
-        absent = np.log(1 - np.minimum(self.posterior, MAX_POSTERIOR))
-        occurs = sparse.csr_array(
-            (np.ones(self.counts.nnz), self.counts.indices, self.counts.indptr), self.counts.shape
-        )
-        topics = expected_histogram(absent.T, self.posterior.T)
-        return PriorSums(topics, histogram(np.ones((1, self.lengths.size))), (occurs.T @ absent).T)
 
 
 def topic_posteriors(counts: sparse.csr_array, topics: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -367,7 +235,7 @@ def expected_histogram(log_absent: np.ndarray, means: np.ndarray) -> np.ndarray:
 
 def estimated_prior(sums: PriorSums, prior: np.ndarray) -> np.ndarray:
     """Return the Dirichlet parameters (k,) of mixtures, after fixed-point steps (Minka, 2000) from the given ones."""
-    for _ in range(N_PRIOR_STEPS):
+    for _ in range(10):
         total = _digamma_sums(sums.length_histogram, np.array([prior.sum()]))[0]
         ratios = _digamma_sums(sums.topic_histogram, prior) / max(total, 1e-300)
         prior = np.clip(prior * ratios, MIN_PRIOR, MAX_PRIOR)
@@ -378,7 +246,7 @@ def estimated_word_prior(log_absent: np.ndarray, words: np.ndarray, parameter: f
     """Return the Dirichlet parameter of topics, from numbers of words and log-probabilities of zero, (k, words)."""
     numbers = expected_histogram(log_absent, words).sum(axis=0, keepdims=True)
     totals, n_words = histogram(words.sum(axis=1)[None]), words.shape[1]
-    for _ in range(N_PRIOR_STEPS):
+    for _ in range(10):
         total = n_words * _digamma_sums(totals, np.array([n_words * parameter]))[0]
         inside = _digamma_sums(numbers, np.array([parameter]))[0]
         parameter = float(np.clip(parameter * inside / max(total, 1e-300), MIN_PRIOR, MAX_PRIOR))

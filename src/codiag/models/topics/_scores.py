@@ -12,17 +12,13 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._checks import as_number
+from codiag.models.base import Model
 from codiag.models.topics._posteriors import topic_log_joint, topic_mixtures
 from codiag.models.topics._word_moments import INPUT, as_counts
 
 
-class TopicScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+class TopicScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Predictions of latent Dirichlet allocation; a model of single topics overrides `_shares`, `_log_likelihood`."""
-
-    n_components_: int
-    n_features_in_: int
-    components_: np.ndarray
-    doc_topic_prior_: np.ndarray
 
     def transform(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the share of each topic in each document, rows of sum one.

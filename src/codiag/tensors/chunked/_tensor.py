@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_dask_array, is_numpy_array
+from array_api_compat import device, is_dask_array, is_numpy_array
 
-from codiag._arrays import Array, to_host, to_namespace
+from codiag._arrays import Array, array_namespace, to_host, to_namespace
 from codiag.tensors._base import StoredTensor, as_scale, check_shape, declared_symmetry
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._sketch import EntryCount, check_range, entry_count, is_large

@@ -57,13 +57,20 @@ class ChunkedEntries(ObservedEntries):
         known["counts"] = [_stacked(shares, (1, mode), size) for mode, size in enumerate(self.shape)]
         return known
 
+    def _not_held(self, *_: Any) -> Any:
+        raise NotImplementedError("entries in chunks are not held in memory")
+
+    model = slopes = with_values = tensor_of = _not_held  # type: ignore[assignment]
+
     def squared_norm(self) -> float:
         return float(self.summary["square"])
 
     def distance(self, components: FactoredTensor) -> float:
         return float(self._sum(Asked("distance", components.factors, weights=components.weights)).get((), 0.0))
 
-    def distance_and_slopes(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
+    def distance_and_slopes(
+        self, factors: Sequence[Array], modes: Sequence[int] | None = None
+    ) -> tuple[float, list[Array]]:
         shares = self._sum(Asked("distance_and_slopes", factors))
         return float(shares.pop((), 0.0)), self._by_mode(shares, factors)
 

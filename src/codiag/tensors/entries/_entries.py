@@ -13,12 +13,13 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
-from array_api_compat import array_namespace, is_numpy_array, is_torch_array
+from array_api_compat import is_numpy_array, is_torch_array
 from scipy import sparse
 
 from codiag._arrays import (
     Array,
     adjoint,
+    array_namespace,
     asarray_like,
     conjugate,
     identity,
@@ -35,7 +36,7 @@ from codiag.tensors._base import Tensor
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._sparse import SparseTensor
-from codiag.tensors._sums import Products, khatri_rao
+from codiag.tensors._sums import khatri_rao, products_of
 
 LISTED_SHARE = 0.1
 """Share of observed entries below which they are listed: an entry of a list takes ten times as long as one of an
@@ -53,10 +54,12 @@ Terms: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]
 class ObservedEntries(ABC):
     """The observed entries of a tensor, with their weights.
 
+    A kind of storage implements `model` and `slopes`; the sums of objectives are made of these.
+
     Attributes
     ----------
     values : array
-        The entries, of any shape, where they are in memory; at entries of weight zero they mean nothing.
+        The entries, of any shape, where they are in memory; at entries of weight zero they are zero.
     weights : array of the same shape, or None
         None if all count equally.
     has_zeros : bool
@@ -70,71 +73,25 @@ class ObservedEntries(ABC):
     has_zeros: bool = False
     shape: tuple[int, ...]
 
+    @abstractmethod
     def model(self, factors: Sequence[Array]) -> Array:
         """Return components of weight one, entry by entry."""
-        raise NotImplementedError(f"{type(self).__name__} does not hold its entries in memory")
 
-    def visit(self, factors: Sequence[Array], terms: Terms) -> tuple[float, list[Array]]:
-        """Return the sum of a term of every entry, and the sums of another times the factor rows in the other modes.
+    @abstractmethod
+    def slopes(self, scales: Array, factors: Sequence[Array], modes: Sequence[int] | None = None) -> list[Array]:
+        """Return the sums over entries of a scale times the factor rows in the other modes, by rows of some modes."""
 
-        The terms are functions of the entries and of the components; the second sums are by rows of every mode.
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not hold its entries in memory")
-
+    @abstractmethod
     def with_values(self, values: Array, weights: Array | None) -> ObservedEntries:
         """Return the same entries with other values and weights."""
-        raise NotImplementedError(f"{type(self).__name__} does not hold its entries in memory")
 
+    @abstractmethod
     def tensor_of(self, values: Array) -> Tensor:
         """Return the tensor that has other values at these entries, and as many missing ones or zeros."""
-        raise NotImplementedError(f"{type(self).__name__} does not hold its entries in memory")
-
-    def slopes(self, scales: Array, factors: Sequence[Array]) -> list[Array]:
-        """Return the sums over entries of a scale times the factor rows in the other modes, by rows of every mode."""
-        return self.with_values(scales, None).visit(factors, lambda values, _: (0 * values, values))[1]
-
-    def total(self, terms: Array) -> float:
-        """Return the weighted sum of an array like the values."""
-        return float(array_namespace(terms).sum(self.times_weights(terms)))
-
-    def times_weights(self, terms: Array) -> Array:
-        """Return an array like the values, times the weights; at missing entries it need not hold numbers."""
-        weights = self.weights
-        if weights is None:
-            return terms
-        xp = array_namespace(terms)
-        return weights * xp.where(weights > 0, terms, xp.zeros_like(terms))
-
-    @abstractmethod
-    def squared_norm(self) -> float:
-        r"""Return :math:`\sum_j o_j t_j^2`."""
-
-    @abstractmethod
-    def distance(self, components: FactoredTensor) -> float:
-        r"""Return :math:`\sum_j o_j (t_j - \hat t_j)^2`, with the values :math:`\hat t_j` of components."""
-
-    @abstractmethod
-    def distance_and_slopes(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
-        r"""Return the distance of components of weight one, and the gradient of half of it by the factors.
-
-        The gradient is :math:`\sum_j o_j (\hat t_j - t_j) z_{mj}`, by rows of every mode.
-        """
-
-    @abstractmethod
-    def residual(self, components: FactoredTensor) -> Tensor:
-        r"""Return :math:`o_j (t_j - \hat t_j)` as a tensor that is zero at missing entries."""
 
     @abstractmethod
     def row_grams(self, factors: Sequence[Array], mode: int) -> Array:
         r"""Return :math:`\sum_j o_j z_{mj} z_{mj}^\top` for each row of a mode, shape (d, k, k)."""
-
-    @abstractmethod
-    def row_products(self, factors: Sequence[Array], mode: int) -> Array:
-        r"""Return :math:`\sum_j o_j t_j z_{mj}` for each row of a mode, shape (d, k)."""
-
-    @abstractmethod
-    def gauss_newton_product(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
-        """Return the Gauss-Newton matrix times moves of the factors."""
 
     @abstractmethod
     def gauss_newton_matrix(self, factors: Sequence[Array]) -> Array:
@@ -143,14 +100,6 @@ class ObservedEntries(ABC):
     @abstractmethod
     def counts(self) -> list[np.ndarray]:
         """Return the number of observed entries of each slice, by mode."""
-
-    @abstractmethod
-    def mean_weight(self) -> float:
-        """Return the mean weight of the observed entries."""
-
-    @abstractmethod
-    def largest_weight(self) -> float:
-        """Return the largest weight of an observed entry."""
 
     @abstractmethod
     def n_independent(self, groups: Sequence[Sequence[int]]) -> int:
@@ -164,9 +113,75 @@ class ObservedEntries(ABC):
         """Number of observed entries."""
         return int(self.counts()[0].sum())
 
-    def host_arrays(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return entries and weights as NumPy arrays in the shape of the tensor, if they are stored as such."""
-        return None
+    def total(self, terms: Array) -> float:
+        """Return the weighted sum of an array like the values."""
+        return float(array_namespace(terms).sum(self.times_weights(terms)))
+
+    def times_weights(self, terms: Array) -> Array:
+        """Return an array like the values, times the weights; at missing entries it need not hold numbers."""
+        weights = self.weights
+        if weights is None:
+            return terms
+        xp = array_namespace(terms)
+        return weights * xp.where(weights > 0, terms, xp.zeros_like(terms))
+
+    def squared_norm(self) -> float:
+        r"""Return :math:`\sum_j o_j t_j^2`."""
+        return self.total(squared_magnitudes(to_double(self.values)))
+
+    def visit(self, factors: Sequence[Array], terms: Terms) -> tuple[float, list[Array]]:
+        """Return the sum of a term of every entry, and the sums of another times the factor rows in the other modes.
+
+        The terms are functions of the entries and of the components; the second sums are by rows of every mode.
+        """
+        value, scales = terms(self.values, self.model(factors))
+        return self.total(value), self.slopes(self.times_weights(scales), factors)
+
+    def distance(self, components: FactoredTensor) -> float:
+        r"""Return :math:`\sum_j o_j (t_j - \hat t_j)^2`, with the values :math:`\hat t_j` of components."""
+        return self.total(squared_magnitudes(self._gap(components)))
+
+    def distance_and_slopes(
+        self, factors: Sequence[Array], modes: Sequence[int] | None = None
+    ) -> tuple[float, list[Array]]:
+        r"""Return the distance of components of weight one, and the gradient of half of it by some factors.
+
+        The gradient is :math:`\sum_j o_j (\hat t_j - t_j) z_{mj}`, by rows of the modes, by default of all.
+        """
+        gap = self.model(factors)
+        xp = array_namespace(gap)
+        gap -= self.values  # in place if the library can
+        weighted = gap if self.weights is None else self.weights * gap
+        distance = inner_product_of(xp.reshape(weighted, (-1,)), xp.reshape(gap, (-1,)))
+        return float(distance), self.slopes(weighted, [conjugate(factor) for factor in factors], modes)
+
+    def residual(self, components: FactoredTensor) -> Tensor:
+        r"""Return :math:`o_j (t_j - \hat t_j)` as a tensor that is zero at missing entries."""
+        return self.tensor_of(self.times_weights(self._gap(components)))
+
+    def _gap(self, components: FactoredTensor) -> Array:
+        return to_double(self.values) - self.model(components.scaled_factors)
+
+    def row_products(self, factors: Sequence[Array], mode: int) -> Array:
+        r"""Return :math:`\sum_j o_j t_j z_{mj}` for each row of a mode, shape (d, k)."""
+        scales = self.times_weights(to_double(self.values))
+        return self.slopes(scales, [conjugate(factor) for factor in factors], [mode])[0]
+
+    def gauss_newton_product(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
+        """Return the Gauss-Newton matrix times moves of the factors."""
+        xp, modes = array_namespace(factors[0]), range(len(factors))
+        joined = [xp.concat([moves[n] if m == n else factors[n] for m in modes], axis=1) for n in modes]
+        change = self.model(joined)
+        change = change if self.weights is None else self.weights * change
+        return self.slopes(change, [conjugate(factor) for factor in factors])
+
+    def mean_weight(self) -> float:
+        """Return the mean weight of the observed entries."""
+        return 1.0 if self.weights is None else float(array_namespace(self.weights).sum(self.weights)) / self.size
+
+    def largest_weight(self) -> float:
+        """Return the largest weight of an observed entry."""
+        return 1.0 if self.weights is None else float(array_namespace(self.weights).max(self.weights))
 
     def thinned(self, per_row: int, rng: np.random.Generator) -> ObservedEntries:
         """Return a random part with about so many entries in each slice, reweighted to the same expectation.
@@ -190,51 +205,23 @@ class DenseEntries(ObservedEntries):
     def _weights(self) -> Array:
         return array_namespace(self.values).ones_like(self.values) if self.weights is None else self.weights
 
-    def squared_norm(self) -> float:
-        return float(array_namespace(self.values).sum(self._weights * squared_magnitudes(self.values)))
-
     def model(self, factors: Sequence[Array]) -> Array:
-        xp = array_namespace(self.values)
-        return xp.reshape(khatri_rao(factors[:-1]) @ xp.matrix_transpose(factors[-1]), self.shape)
+        xp, (first, *others) = array_namespace(self.values), self._here(factors)
+        return xp.reshape(first @ khatri_rao(others).T, self.shape)
 
-    def visit(self, factors: Sequence[Array], terms: Terms) -> tuple[float, list[Array]]:
-        value, scales = terms(self.values, self.model(factors))
-        slopes = DenseTensor.of(self.times_weights(scales), symmetric=False).read(Products(factors))[0]
-        return self.total(value), list(slopes)
+    def slopes(self, scales: Array, factors: Sequence[Array], modes: Sequence[int] | None = None) -> list[Array]:
+        products = products_of(scales, self._here(factors), range(len(factors)) if modes is None else modes)
+        return [to_namespace(product, factors[0]) for product in products]
+
+    def _here(self, factors: Sequence[Array]) -> list[Array]:
+        """Return factors in the library and on the device of the entries; they may be on the host."""
+        return [to_namespace(factor, self.values) for factor in factors]
 
     def with_values(self, values: Array, weights: Array | None) -> ObservedEntries:
         return DenseEntries(values, weights, symmetric=self._symmetric)
 
     def tensor_of(self, values: Array) -> Tensor:
         return DenseTensor.of(values, symmetric=self._symmetric)
-
-    def distance(self, components: FactoredTensor) -> float:
-        gap = self._gap(components)
-        return float(array_namespace(gap).sum(self._weights * squared_magnitudes(gap)))
-
-    def distance_and_slopes(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
-        home, factors = factors[0], self._here(factors)
-        xp = array_namespace(self.values)
-        columns = khatri_rao(factors[:-1])
-        gap = xp.reshape(columns @ xp.matrix_transpose(factors[-1]), self.shape)
-        gap -= self.values  # in place if the library can
-        weighted = self._weights * gap
-        others = [conjugate(factor) for factor in factors]
-        slopes = DenseTensor.of(weighted, symmetric=False).read(Products(others))[0]
-        distance = inner_product_of(xp.reshape(weighted, (-1,)), xp.reshape(gap, (-1,)))
-        return float(distance), [to_namespace(slope, home) for slope in slopes]
-
-    def residual(self, components: FactoredTensor) -> DenseTensor:
-        return DenseTensor.of(self._weights * self._gap(components), symmetric=False)
-
-    def _gap(self, components: FactoredTensor) -> Array:
-        weights = to_namespace(components.weights, self.values)
-        there = components.changed(lambda factor, _: to_namespace(factor, self.values), weights)
-        return self.values - there.to_dense()
-
-    def _here(self, factors: Sequence[Array]) -> list[Array]:
-        """Return factors in the library and on the device of the entries; they may be on the host."""
-        return [to_namespace(factor, self.values) for factor in factors]
 
     def row_grams(self, factors: Sequence[Array], mode: int) -> Array:
         rank, home, factors = factors[0].shape[1], factors[0], self._here(factors)
@@ -244,23 +231,6 @@ class DenseEntries(ObservedEntries):
         return to_namespace(
             xp.reshape(to_namespace(_unfolded(self._weights, mode), pairs) @ pairs, (-1, rank, rank)), home
         )
-
-    def row_products(self, factors: Sequence[Array], mode: int) -> Array:
-        others = [conjugate(factor) for other, factor in enumerate(self._here(factors)) if other != mode]
-        return to_namespace(_unfolded(self._weights * self.values, mode) @ khatri_rao(others), factors[0])
-
-    def gauss_newton_product(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
-        home, factors, moves = factors[0], self._here(factors), self._here(moves)
-        xp = array_namespace(self._weights)
-        front, n_others = 0.0 * khatri_rao(factors[:-1]), len(factors) - 1
-        for mode in range(n_others):
-            front = front + khatri_rao([moves[other] if other == mode else factors[other] for other in range(n_others)])
-        columns = xp.concat([front, khatri_rao(factors[:-1])], axis=1)  # one product for the changes of all modes
-        last = xp.concat([factors[-1], moves[-1]], axis=1)
-        total = xp.reshape(columns @ xp.matrix_transpose(last), self.shape)
-        others = [conjugate(factor) for factor in factors]
-        products = DenseTensor.of(self._weights * total, symmetric=False).read(Products(others))[0]
-        return [to_namespace(product, home) for product in products]
 
     def gauss_newton_matrix(self, factors: Sequence[Array]) -> Array:
         xp = array_namespace(self._weights)
@@ -303,15 +273,6 @@ class DenseEntries(ObservedEntries):
         known = xp.astype(self._weights > 0, xp.int64)
         return [to_host(xp.sum(known, axis=tuple(other for other in axes if other != mode))) for mode in axes]
 
-    def mean_weight(self) -> float:
-        return float(array_namespace(self._weights).sum(self._weights)) / self.size
-
-    def largest_weight(self) -> float:
-        return float(array_namespace(self._weights).max(self._weights))
-
-    def host_arrays(self) -> tuple[np.ndarray, np.ndarray] | None:
-        return (self.values, self._weights) if is_numpy_array(self.values) else None
-
     def n_independent(self, groups: Sequence[Sequence[int]]) -> int:
         if all(len(group) == 1 for group in groups):
             return self.size
@@ -353,105 +314,56 @@ class ListedEntries(ObservedEntries):
 
     def model(self, factors: Sequence[Array]) -> Array:
         xp = array_namespace(factors[0])
-        parts = [xp.vecdot(product_of(rows[:-1]), rows[-1]) for rows in self._rows(factors)]
+        gathered = (rows_at(factors, self.indices[:, part]) for part in self._parts(factors[0].shape[1]))
+        parts = [xp.vecdot(product_of(rows[:-1]), rows[-1]) for rows in gathered]
         return xp.concat(parts) if parts else 0 * to_double(self.values)
 
-    def _rows(self, factors: Sequence[Array]) -> Iterator[list[Array]]:
-        return (rows_at(factors, indices) for indices, _, _ in self._parts(factors[0].shape[1]))
-
-    def visit(self, factors: Sequence[Array], terms: Terms) -> tuple[float, list[Array]]:
-        xp = array_namespace(factors[0])
-        total, sums = 0.0, [xp.zeros_like(factor) for factor in factors]
-        for indices, values, weights in self._parts(factors[0].shape[1]):
+    def slopes(self, scales: Array, factors: Sequence[Array], modes: Sequence[int] | None = None) -> list[Array]:
+        xp, modes = array_namespace(factors[0]), range(len(factors)) if modes is None else modes
+        totals = [xp.zeros_like(factors[mode]) for mode in modes]
+        for part in self._parts(factors[0].shape[1]):
+            indices = self.indices[:, part]
             rows = rows_at(factors, indices)
-            last = product_of(rows[:-1])
-            value, scales = terms(values, xp.vecdot(last, rows[-1]))
-            if weights is not None:
-                value, scales = (weights * xp.where(weights > 0, term, 0 * term) for term in (value, scales))
-            total += float(xp.sum(value))
-            for mode, slopes in enumerate(sums):
-                add_rows(slopes, indices[mode], last if mode == len(rows) - 1 else product_of(rows, mode), scales)
-        return total, sums
+            for total, mode in zip(totals, modes, strict=True):
+                add_rows(total, indices[mode], product_of(rows, mode), scales[part])
+        return totals
 
     def with_values(self, values: Array, weights: Array | None) -> ObservedEntries:
         return ListedEntries(self.indices, values, weights, self.shape, has_zeros=self.has_zeros)
 
     def tensor_of(self, values: Array) -> Tensor:
         absent = "zero" if self.has_zeros else "missing"
-        return SparseTensor(self.indices, values, self.shape, absent=absent, check=False)
+        return SparseTensor(to_host(self.indices), to_host(values), self.shape, absent=absent, check=False)
 
-    def _parts(self, rank: int) -> Iterator[tuple[Array, Array, Array | None]]:
-        """Yield indices, values and weights, some entries at a time."""
+    def _parts(self, rank: int) -> Iterator[slice]:
+        """Yield some of the entries at a time."""
         step = max((CHUNK if on_host(self.values) else DEVICE_CHUNK) // rank, 1)
-        for start in range(0, self.size, step):
-            part = slice(start, start + step)
-            weights = None if self.weights is None else self.weights[part]
-            yield self.indices[:, part], to_double(self.values[part]), weights
-
-    def squared_norm(self) -> float:
-        xp = array_namespace(self.values)
-        return sum(float(xp.sum(_weighted(values**2, weights))) for _, values, weights in self._parts(1))
-
-    def distance(self, components: FactoredTensor) -> float:
-        return sum(_squares(gap, weights) for _, gap, weights in self._gaps(components))
-
-    def residual(self, components: FactoredTensor) -> SparseTensor:
-        gaps = [to_host(_weighted(gap, weights)) for _, gap, weights in self._gaps(components)]
-        return SparseTensor(to_host(self.indices), np.concatenate(gaps), self.shape, check=False)
-
-    def _gaps(self, components: FactoredTensor) -> Iterator[tuple[Array, Array, Array | None]]:
-        factors = [to_double(factor) for factor in components.factors]
-        factors[0] = factors[0] * to_double(components.weights)
-        for indices, values, weights in self._parts(components.rank):
-            rows = rows_at(factors, indices)
-            yield indices, values - array_namespace(values).vecdot(product_of(rows[:-1]), rows[-1]), weights
-
-    def distance_and_slopes(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
-        return self.visit(factors, lambda values, model: ((model - values) ** 2, model - values))
+        return (slice(start, start + step) for start in range(0, self.values.shape[0], step))
 
     def row_grams(self, factors: Sequence[Array], mode: int) -> Array:
-        rank = factors[0].shape[1]
+        rank, weights = factors[0].shape[1], self.weights
         totals = [array_namespace(factors[0]).zeros_like(factors[mode]) for _ in range(rank)]
-        for indices, _, weights in self._parts(rank):
+        for part in self._parts(rank):
+            indices = self.indices[:, part]
             others = product_of(rows_at(factors, indices), mode)
             for i, total in enumerate(totals):
-                add_rows(total, indices[mode], others, _weighted(others[:, i], weights))
+                scales = others[:, i] if weights is None else weights[part] * others[:, i]
+                add_rows(total, indices[mode], others, scales)
         return array_namespace(factors[0]).stack(totals, axis=2)
-
-    def row_products(self, factors: Sequence[Array], mode: int) -> Array:
-        total = array_namespace(factors[0]).zeros_like(factors[mode])
-        for indices, values, weights in self._parts(factors[0].shape[1]):
-            others = product_of(rows_at(factors, indices), mode)
-            add_rows(total, indices[mode], others, _weighted(values, weights))
-        return total
-
-    def gauss_newton_product(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
-        xp = array_namespace(factors[0])
-        totals = [xp.zeros_like(factor) for factor in factors]
-        for indices, values, weights in self._parts(factors[0].shape[1]):
-            rows = rows_at(factors, indices)
-            others = [product_of(rows, mode) for mode in range(len(factors))]
-            change = xp.zeros_like(values)
-            for move, other in zip(rows_at(moves, indices), others, strict=True):
-                change += xp.vecdot(move, other)
-            change = _weighted(change, weights)
-            for total, rows_of_mode, other in zip(totals, indices, others, strict=True):
-                add_rows(total, rows_of_mode, other, change)
-        return totals
 
     def gauss_newton_matrix(self, factors: Sequence[Array]) -> Array:
         known, starts = [to_host(factor) for factor in factors], np.cumsum([0, *self.shape[:-1]])
         rank, order = known[0].shape[1], len(known)
         total = np.zeros((sum(self.shape) * rank,) * 2)
-        for part, values, weights in self._parts(rank):
-            indices, n = to_host(part), values.shape[0]
+        for part in self._parts(rank):
+            indices = to_host(self.indices[:, part])
             rows = rows_at(known, indices)
             entries = np.stack([product_of(rows, mode) for mode in range(order)], axis=1)
-            if weights is not None:
-                entries *= np.sqrt(to_host(weights))[:, None, None]
+            if self.weights is not None:
+                entries *= np.sqrt(to_host(self.weights[part]))[:, None, None]
             columns = (indices.T + starts)[:, :, None] * rank + np.arange(rank)
-            ends = np.arange(0, n * order * rank + 1, order * rank)
-            jacobian = sparse.csr_array((entries.ravel(), columns.ravel(), ends), shape=(n, total.shape[0]))
+            ends = np.arange(0, entries.size + 1, order * rank)
+            jacobian = sparse.csr_array((entries.ravel(), columns.ravel(), ends), shape=(len(entries), len(total)))
             total += (jacobian.T @ jacobian).toarray()
         return asarray_like(total, factors[0])
 
@@ -476,12 +388,6 @@ class ListedEntries(ObservedEntries):
         weight = scale if self.weights is None else scale * take(self.weights, part, axis=0)
         return ListedEntries(take(self.indices, part, axis=1), take(self.values, part, axis=0), weight, self.shape)
 
-    def mean_weight(self) -> float:
-        return 1.0 if self.weights is None else float(np.mean(to_host(self.weights)))
-
-    def largest_weight(self) -> float:
-        return 1.0 if self.weights is None else float(np.max(to_host(self.weights)))
-
     def n_independent(self, groups: Sequence[Sequence[int]]) -> int:
         return _count_ascending(to_host(self.indices), groups)
 
@@ -500,15 +406,6 @@ def entries_of_array(entries: Array, weights: Array) -> ObservedEntries:
         return DenseEntries(entries, weights)
     indices = np.nonzero(known)
     return ListedEntries(np.stack(indices), np.asarray(entries)[indices], known[indices], tuple(entries.shape))
-
-
-def _squares(gap: Array, weights: Array | None) -> float:
-    """Return the weighted sum of squares."""
-    return float(array_namespace(gap).vecdot(gap, _weighted(gap, weights)))
-
-
-def _weighted(values: Array, weights: Array | None) -> Array:
-    return values if weights is None else weights * values
 
 
 def rows_at(factors: Sequence[Array], indices: Array) -> list[Array]:

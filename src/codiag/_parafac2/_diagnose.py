@@ -1,0 +1,172 @@
+"""What is known of a fit of PARAFAC2: accuracy, and tests of the model, slice by slice."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import chdtrc
+
+from codiag._checks import as_generator
+from codiag._parafac2._slices import Slices
+from codiag._text import Table, counted, listed
+from codiag.diagnosis import FAIR, NOT, UNKNOWN, Assessment
+from codiag.methods import NLS
+from codiag.problem import Problem
+from codiag.result import solve
+from codiag.tensors import FactoredTensor
+
+if TYPE_CHECKING:
+    from codiag._parafac2._fit import Parafac2Fit
+
+EQUAL = 0.95
+"""Expected congruence with the true component from which it counts as determined, as for CP."""
+
+LEVEL = 0.05
+"""Level of the tests of all slices together."""
+
+MOST_FOR_CP = 10**6
+"""Largest number of entries for which CP is fitted, too."""
+
+
+def assess(fit: Parafac2Fit) -> Assessment:
+    """Return what `Parafac2Fit.diagnose` does."""
+    errors_a, errors_b, errors_c = fit.standard_errors
+    errors = np.max([errors_a, np.sqrt(np.mean(errors_b**2, axis=0)), errors_c], axis=0)
+    verdicts = [_verdict(error) for error in errors]
+    a, _, c = fit.factors
+    inner = (a.T @ a) * fit.correlations * (c.T @ c)
+    products = fit.weights * (inner @ fit.weights)
+    components = {
+        "weight": fit.weights,
+        "explained_variance": products * ((1 - fit.relative_error**2) / max(float(products.sum()), 1e-300)),
+        "significance": np.full(fit.rank, np.nan),
+        "standard_error": errors,
+        "replication": np.full(fit.rank, np.nan),
+        "verdict": np.array([verdict for verdict, _ in verdicts]),
+        "reason": np.array([reason for _, reason in verdicts]),
+    }
+    residuals, misfits = _by_slice(fit)
+    sizes = np.array([basis.shape[0] for basis in fit.projections])
+    samples = {"slice": np.arange(sizes.size), "rows": sizes, "residual": residuals, "misfit": misfits}
+    upper = np.triu_indices(fit.rank, 1)
+    pairs = {"first": upper[0] + 1, "second": upper[1] + 1, "correlation": fit.correlations[upper],
+             "congruence": (a.T @ a * (c.T @ c) * fit.correlations)[upper]}  # fmt: skip
+    modes = {"mode": np.array(["slices", "columns"]), "size": np.array([a.shape[0], c.shape[0]]),
+             "condition": np.array([np.linalg.cond(a), np.linalg.cond(c)])}  # fmt: skip
+    return Assessment(
+        Table(components),
+        Table(samples),
+        Table(pairs),
+        Table(modes),
+        p_missed=fit.p_missed,
+        noise="white",
+        advice=tuple(_advice(fit, misfits))[:3],
+    )
+
+
+def _verdict(error: float) -> tuple[str, str]:
+    """Return a verdict by the expected congruence of the column with the largest error, and its reason."""
+    if math.isnan(error):
+        return UNKNOWN, "standard errors are not known"
+    congruence = 1 - error**2 / 2
+    if congruence >= EQUAL:
+        return "determined", ""
+    verdict = "roughly determined" if congruence >= FAIR else NOT
+    return verdict, f"its standard error is {error:.2g} of its length"
+
+
+def _by_slice(fit: Parafac2Fit) -> tuple[np.ndarray, np.ndarray]:
+    """Return the residual of each slice relative to the median, and the misfit of its correlations.
+
+    A slice with correlations of its own, for its weights, has an evolving factor without a constraint; what that gains
+    relative to the noise is chi-squared with as many degrees of freedom as there are correlations.
+    """
+    n, slices, variance = len(fit.projections), fit._slices, fit.noise_variance
+    if slices is None or slices.is_sparse or slices.n_missing:
+        return np.full(n, np.nan), np.full(n, np.nan)
+    frame = np.linalg.qr(fit.factors[2])[0]
+    squares, gains = np.empty(n), np.empty(n)
+    for k, (one, model) in enumerate(zip(slices.arrays, fit.to_slices(), strict=True)):
+        residual = one - model
+        squares[k] = float(np.vdot(residual, residual))
+        gains[k] = float(np.sum((residual @ frame) ** 2))
+    per_entry = np.sqrt(squares / slices.sizes)
+    freedom = fit.rank * (fit.rank - 1) / 2
+    if not variance > 1e-24 * slices.squared_norm / slices.n_observed or freedom == 0:
+        return per_entry / max(float(np.median(per_entry)), 1e-300), np.full(n, np.nan)
+    return per_entry / np.median(per_entry), gains / variance
+
+
+def _advice(fit: Parafac2Fit, misfits: np.ndarray) -> list[str]:
+    slices, said = fit._slices, []
+    p_values = chdtrc(fit.rank * (fit.rank - 1) / 2, misfits)
+    differ = np.flatnonzero(p_values * p_values.size < LEVEL)
+    if differ.size:
+        worst = _named(fit, differ[[np.argmax(misfits[differ])]])
+        which = f"in {worst}" if differ.size == 1 else f"in {differ.size} slices, most in {worst}"
+        said.append(
+            f"The correlations of the evolving factors differ from the common ones {which}: the model does not hold "
+            "there, or the noise is not white. Leave this slice out, and compare."
+        )
+    short = np.flatnonzero([basis.shape[0] < fit.rank for basis in fit.projections])
+    if short.size:
+        said.append(f"Fewer rows than components have {_named(fit, short)}, which cannot hold all of them.")
+    if slices is not None and slices.n_missing:
+        empty = sum(int(np.sum(np.all(np.isnan(one), axis=1))) for one in slices.arrays)
+        if empty:
+            said.append(
+                f"{counted(empty, 'row')} of slices {'is' if empty == 1 else 'are'} missing as a whole, and filled by "
+                "the model. Leave rows that were never measured out of their slices."
+            )
+    plain = _plain_cp(fit)
+    if plain:
+        said.append(plain)
+    doubtful = np.abs(fit.factors[0]) < 2 * fit.entry_standard_errors[0]
+    n_doubtful = int(np.sum(doubtful & (fit.factors[0] != 0)))
+    if n_doubtful:
+        said.append(
+            f"The sign of {counted(n_doubtful, 'weight')} of slices is not determined: "
+            f"{'it is' if n_doubtful == 1 else 'they are'} smaller than two standard errors."
+        )
+    if fit.p_missed > LEVEL:
+        said.append(f"A lower minimum may have been missed (probability {fit.p_missed:.2g}): fit again with other rng.")
+    return said
+
+
+def _named(fit: Parafac2Fit, chosen: np.ndarray) -> str:
+    names = chosen if fit.labels is None or fit.labels.values[0] is None else fit.labels.values[0][chosen]
+    shown = [str(name) for name in names[:5]]
+    return f"{'slice' if chosen.size == 1 else 'slices'} {listed(shown) if chosen.size <= 5 else ', '.join(shown)}" + (
+        f" and {chosen.size - 5} more" if chosen.size > 5 else ""
+    )
+
+
+def _plain_cp(fit: Parafac2Fit) -> str:
+    """Return a sentence if CP fits as well: if what PARAFAC2 gains is no more than noise for its extra unknowns.
+
+    CP begins at the mean of the evolving factors.
+    """
+    slices = fit._slices
+    if slices is None or not _can_be_cp(slices) or not fit.noise_variance > 0:
+        return ""
+    n, rows = len(slices.arrays), int(slices.sizes[0])
+    (a, _, c), common = fit.factors, np.mean(fit.evolving, axis=0)
+    problem = Problem(np.stack(slices.arrays), fit.rank)
+    start = FactoredTensor(fit.weights, [a, common, c], symmetric=False)
+    plain = solve(problem, NLS(init=start, max_replacements=0), as_generator(0))
+    squares = (plain.relative_error**2 - fit.relative_error**2) * slices.squared_norm
+    own = fit._sensitivity.n_free(slices.sizes) if fit._sensitivity is not None else 0
+    extra = own - fit.rank * (n + rows + slices.width - 2)
+    if extra <= 0 or squares / fit.noise_variance > extra + 4 * math.sqrt(2 * extra):
+        return ""
+    return (
+        f"A CP model of rank {fit.rank} fits as well, with {extra} unknowns less: the profiles are the same in all "
+        "slices. Use codiag.factorize, whose factors are more accurate."
+    )
+
+
+def _can_be_cp(slices: Slices) -> bool:
+    is_small = slices.n_observed <= MOST_FOR_CP and not slices.is_sparse and not slices.n_missing
+    return is_small and len(set(slices.sizes.tolist())) == 1

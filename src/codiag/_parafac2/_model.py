@@ -1,0 +1,236 @@
+r"""The objective of PARAFAC2 with the bases eliminated, its gradient, and Gauss-Newton steps.
+
+A slice is :math:`X_k \approx P_k B D_k C^\top` with orthonormal columns of :math:`P_k` and :math:`D_k` the diagonal
+matrix of row k of A. For given A, B and C the best :math:`P_k` is the polar factor of :math:`X_k C D_k B^\top`, so that
+the objective is one of A, B and C alone. Its Gauss-Newton matrix is that of the projected residual
+:math:`P_k^\top X_k - Z_k` with :math:`Z_k = B D_k C^\top`, less the directions :math:`\Omega Z_k` with skew
+:math:`\Omega`, in which :math:`P_k` rotates. With :math:`Z_k = U S V^\top` these are, in the coordinates of U and V,
+:math:`s_j e_i e_j^\top - s_i e_j e_i^\top`, so that of the entries (i, j) and (j, i) one combination is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from codiag._parafac2._stack import Stack
+
+BLOCK = 25_000_000
+"""Largest number of entries of a Jacobian that is kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """The factors A (n_slices, rank), B (rank, rank) and C (width, rank), in any scale."""
+
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
+
+    @property
+    def rank(self) -> int:
+        return int(self.b.shape[1])
+
+    def scaled(self, ridge: float = 0.0) -> Factors:
+        """Return the same components with unit columns of B and C, or with columns of equal norms under a ridge."""
+        sizes = [np.linalg.norm(one, axis=0) for one in (self.a, self.b, self.c)]
+        sizes = [np.where(size > 0, size, 1.0) for size in sizes]
+        whole = sizes[0] * sizes[1] * sizes[2]
+        own = np.cbrt(whole) if ridge else np.ones_like(whole)
+        a, b, c = (one * (own / size) for one, size in zip((self.a, self.b, self.c), sizes, strict=True))
+        return Factors(a if ridge else a * whole, b, c)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What holds for the factors: no negative entries of A or C, a ridge on all, a lower bound for entries of A.
+
+    If `only_a`, B and C are given.
+
+    The bound is relative to the mean magnitude of the column. It keeps the first phase of a search from minima in which
+    single small entries of A have the wrong sign.
+    """
+
+    nonnegative_a: bool = False
+    nonnegative_c: bool = False
+    ridge: float = 0.0
+    floor: float | None = None
+    only_a: bool = False
+
+    def lowest(self, a: np.ndarray) -> np.ndarray | None:
+        """Return the lower bounds of the columns of A."""
+        if self.floor is not None:
+            return np.asarray(self.floor * np.mean(np.abs(a), axis=0))
+        return np.zeros(a.shape[1]) if self.nonnegative_a else None
+
+    def project(self, factors: Factors) -> Factors:
+        bound = self.lowest(factors.a)
+        a = factors.a if bound is None else np.maximum(factors.a, bound)
+        return Factors(a, factors.b, np.maximum(factors.c, 0.0) if self.nonnegative_c else factors.c)
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Factors with the best bases, the objective there, and its gradient.
+
+    Attributes
+    ----------
+    bases : list of arrays (n, length, rank)
+        Group by group.
+    value : float
+        Squared distance plus penalties.
+    """
+
+    stack: Stack
+    factors: Factors
+    ridge: float
+    bases: list[np.ndarray]
+    value: float
+    distance: float
+    slopes: Factors = field(repr=False)
+
+    @classmethod
+    def at(cls, stack: Stack, factors: Factors, ridge: float = 0.0) -> Point:
+        a, b, c = factors.a, factors.b, factors.c
+        scores = stack.times(c)
+        bases = polar_factors(stack, scores, factors)
+        evolving = np.concatenate([(basis @ b).reshape(-1, b.shape[1]) for basis in bases])
+        rows = stack.per_row(a)
+        weighted = evolving * rows
+        if stack.is_sparse:
+            fitted = weighted @ (c.T @ c)
+            left = scores - fitted
+            back = np.asarray(stack.matrix.T @ weighted) - c @ (weighted.T @ weighted)
+            distance = max(stack.squared_norm - 2 * np.vdot(scores, weighted) + np.vdot(fitted, weighted), 0.0)
+        else:
+            residual = stack.matrix - weighted @ c.T
+            left, back, distance = residual @ c, residual.T @ weighted, float(np.vdot(residual, residual))
+        starts = np.cumsum([0, *np.repeat([m for _, m in stack.groups], [n for n, _ in stack.groups])[:-1]])
+        slope_a = np.add.reduceat(evolving * left, starts, axis=0)
+        turned = left * rows
+        views = zip(bases, stack.by_group(turned), strict=True)
+        slope_b = sum(np.einsum("nir,nis->rs", basis, view, optimize=True) for basis, view in views)
+        penalty = ridge * sum(float(np.vdot(one, one)) for one in (a, b, c))
+        slopes = Factors(slope_a - ridge * a, slope_b - ridge * b, back - ridge * c)
+        return cls(stack, factors, ridge, bases, distance + penalty, distance, slopes)
+
+    @cached_property
+    def system(self) -> System:
+        return System.of(self.factors, self.ridge)
+
+
+def polar_factors(stack: Stack, scores: np.ndarray, factors: Factors) -> list[np.ndarray]:
+    """Return the bases that are best for given factors, from the slices times C."""
+    targets = (scores * stack.per_row(factors.a)) @ factors.b.T
+    found = []
+    for view in stack.by_group(targets):
+        left, _, right = np.linalg.svd(view, full_matrices=False)
+        found.append(left @ right)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """The Gauss-Newton matrix: blocks of single slices that are coupled by B and by the part of C in its own span.
+
+    Attributes
+    ----------
+    factors : Factors
+    ridge : float
+    frame, triangle : arrays
+        C is ``frame @ triangle``, with orthonormal columns of the frame.
+    gram : array (rank, rank)
+        That of the weighted evolving factors of all slices, the curvature in each row of C outside of its span.
+    """
+
+    factors: Factors
+    ridge: float
+    frame: np.ndarray
+    triangle: np.ndarray
+    gram: np.ndarray
+
+    @classmethod
+    def of(cls, factors: Factors, ridge: float) -> System:
+        frame, triangle = np.linalg.qr(factors.c)
+        gram = (factors.a.T @ factors.a) * (factors.b.T @ factors.b)
+        return cls(factors, ridge, frame, triangle, gram)
+
+    def parts(self) -> Iterator[slice]:
+        """Yield ranges of slices whose Jacobians fit into memory."""
+        n, rank = self.factors.a.shape
+        most = max(BLOCK // (rank**4 + 1), 1)
+        yield from (slice(start, min(start + most, n)) for start in range(0, n, most))
+
+    def blocks(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """Yield ranges of slices, and their Jacobians for rows of A, and for B and the span of C."""
+        for part in self.parts():
+            a = self.factors.a[part]
+            left, sizes, right = self.decomposed(a)
+            yield part, *self.jacobians(a, left, right, *pairs_of(sizes))
+
+    def decomposed(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return U, s and V' of :math:`B D_k` times the transposed triangle of C, for some slices."""
+        left, sizes, right = np.linalg.svd((self.factors.b * a[:, None, :]) @ self.triangle.T)
+        return left, sizes, right
+
+    def jacobians(
+        self, a: np.ndarray, left: np.ndarray, right: np.ndarray, pairs: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return derivatives of weighted sums of entries (i, j) and (j, i), by rows of A, and by B and the span of C.
+
+        Entries are in the coordinates of `left` and `right`, as `decomposed` returns them.
+        """
+        rank, (i, j), (first, second) = a.shape[1], pairs, weights
+        turned_b = np.swapaxes(left, 1, 2) @ self.factors.b
+        turned_c = np.swapaxes(right @ self.triangle, 1, 2)  # (component, j)
+        along_b = a[:, :, None] * turned_c
+        along_c = turned_b * a[:, None, :]
+        columns = np.swapaxes(left, 1, 2)
+
+        def combined(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+            one = rows[:, i, :, None] * others[:, j, None, :]
+            return first[:, :, None, None] * one + second[:, :, None, None] * rows[:, j, :, None] * others[:, i, None]
+
+        for_b = combined(columns, np.swapaxes(along_b, 1, 2))
+        for_c = first[:, :, None, None] * right[:, j, :, None] * along_c[:, i, None, :]
+        for_c += second[:, :, None, None] * right[:, i, :, None] * along_c[:, j, None, :]
+        last = np.swapaxes(turned_c, 1, 2)
+        for_a = first[:, :, None] * turned_b[:, i] * last[:, j] + second[:, :, None] * turned_b[:, j] * last[:, i]
+        shape = (a.shape[0], i.size, rank * rank)
+        return for_a, np.concatenate([for_b.reshape(shape), for_c.reshape(shape)], axis=2)
+
+    @cached_property
+    def eliminated(self) -> list[tuple[slice, np.ndarray, np.ndarray]] | None:
+        """Curvature of rows of A and their coupling, if small enough to be kept."""
+        n, rank = self.factors.a.shape
+        return list(self._curvatures()) if n * rank**3 * 2 <= BLOCK else None
+
+    def curvatures(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """Yield ranges of slices, the curvature of their rows of A, and its coupling with B and the span of C."""
+        return self._curvatures() if self.eliminated is None else iter(self.eliminated)
+
+    def _curvatures(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        for part, for_a, common in self.blocks():
+            turned = np.swapaxes(for_a, 1, 2)
+            yield part, turned @ for_a, turned @ common
+
+    @cached_property
+    def common(self) -> np.ndarray:
+        """Curvature in B and the span of C."""
+        total = 0.0
+        for _, _, jacobian in self.blocks():
+            flat = jacobian.reshape(-1, jacobian.shape[2])
+            total = total + flat.T @ flat
+        return np.asarray(total)
+
+
+def pairs_of(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return pairs i <= j, and the weights of entries (i, j) and (j, i) in what no rotation of a basis changes."""
+    i, j = np.triu_indices(sizes.shape[1])
+    norm = np.hypot(sizes[:, i], sizes[:, j])
+    norm = np.where(norm > 0, norm, 1.0)
+    weights = np.where(i == j, [[[1.0]], [[0.0]]], [sizes[:, i] / norm, sizes[:, j] / norm])
+    return np.stack([i, j]), weights

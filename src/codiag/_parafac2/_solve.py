@@ -1,0 +1,135 @@
+"""From slices to factors: scaling, reduction, missing entries by expectation maximization, the form of results."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from codiag._parafac2._model import Factors, Point, Rules
+from codiag._parafac2._search import Found, search
+from codiag._parafac2._slices import Slices
+from codiag._parafac2._stack import Stack
+from codiag._parafac2._steps import Minimum, minimize
+from codiag._progress import tell
+from codiag.constraints import ConstraintsLike, NonNegative, Ridge, as_constraints
+from codiag.problem import LogEntry
+
+ROUNDS = 500
+"""Largest number of rounds of expectation maximization for missing entries."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Factors in the order of the slices, A in the units of the data, with unit columns of B and C."""
+
+    factors: Factors
+    bases: tuple[np.ndarray, ...]
+    distance: float
+    converged: bool
+    history: tuple[LogEntry, ...]
+    p_missed: float
+
+
+def as_rules(constraints: ConstraintsLike, scale: float = 1.0) -> Rules:
+    """Return what constraints mean for PARAFAC2, in units of the scale of the data."""
+    given = as_constraints(constraints, 3, ("a", "b", "c")) or (None, None, None)
+    ridges = [each.strength for each in given if isinstance(each, Ridge)]
+    signs = [isinstance(each, NonNegative) for each in given]
+    known = all(each is None or isinstance(each, NonNegative | Ridge) for each in given)
+    if not known or signs[1]:
+        raise ValueError(
+            "constraints of PARAFAC2 must be 'nonnegative' for A (mode 0) or C (mode 2), as {0: 'nonnegative'}, or "
+            f"one Ridge for all modes; got {constraints!r}. For evolving factors with constraints use matcouply"
+        )
+    if ridges and (len(ridges) < 3 or len(set(ridges)) > 1):
+        raise ValueError(f"constraints must give all three modes the same Ridge, or none; got {constraints!r}")
+    ridge = ridges[0] * scale ** (-4 / 3) if ridges else 0.0  # the objective is relative to the squared scale
+    return Rules(signs[0], signs[2], ridge)
+
+
+def scale_of(slices: Slices) -> float:
+    """Return the root mean square of the observed entries."""
+    return math.sqrt(slices.squared_norm / slices.n_observed)
+
+
+def solve(slices: Slices, rank: int, rules: Rules, rng: np.random.Generator, start: Factors | None = None) -> Solution:
+    """Return the fit of slices that are scaled to entries of the order of one."""
+    stack, order = Stack.of(slices.arrays, rank)
+    seen = None
+    if slices.n_missing:
+        seen = ~np.isnan(stack.matrix)
+        stack = Stack(_imputed(stack.matrix, seen, rank), stack.groups)
+    begun = None if start is None else Factors(start.a[order], start.b, start.c)
+    small = stack.triangles() if seen is None else stack
+    if begun is None:
+        found = search(small, rank, slices.sizes[order], rules, rng)
+    else:
+        found = Found(minimize(small, begun, rules), [], 1.0)
+    if seen is not None:
+        found = _with_missing(stack, seen, found, rules)
+        stack = found.minimum.point.stack
+    point = Point.at(stack, found.minimum.point.factors, rules.ridge)
+    distance = point.distance if seen is None else _observed_distance(point, seen)
+    a = np.empty_like(point.factors.a)
+    a[order] = point.factors.a
+    bases: list[Any] = [None] * order.size
+    flat = (basis for group in point.bases for basis in group)
+    for place, basis in zip(order, flat, strict=True):
+        bases[place] = basis[: slices.sizes[place]]
+    end = found.minimum
+    factors = Factors(a, point.factors.b, point.factors.c)
+    return Solution(factors, tuple(bases), distance, end.converged, tuple(found.history), found.p_missed)
+
+
+def fitted_rows(point: Point) -> np.ndarray:
+    """Return the fit to all rows of a stack."""
+    b = point.factors.b
+    evolving = np.concatenate([(basis @ b).reshape(-1, b.shape[1]) for basis in point.bases])
+    return (evolving * point.stack.per_row(point.factors.a)) @ point.factors.c.T
+
+
+def _observed_distance(point: Point, seen: np.ndarray) -> float:
+    residual = np.where(seen, point.stack.matrix - fitted_rows(point), 0.0)
+    return float(np.vdot(residual, residual))
+
+
+def _imputed(matrix: np.ndarray, seen: np.ndarray, rank: int) -> np.ndarray:
+    """Return rows with missing entries replaced by those of a matrix of low rank, a few times."""
+    filled = np.where(seen, matrix, 0.0)
+    for _ in range(20):
+        _, _, right = np.linalg.svd(np.linalg.qr(filled, mode="r"), full_matrices=False)
+        filled = np.where(seen, matrix, filled @ right[:rank].T @ right[:rank])
+    return filled
+
+
+def _with_missing(stack: Stack, seen: np.ndarray, found: Found, rules: Rules) -> Found:
+    """Alternate between missing entries and steps, extrapolated by the ratio of the last two changes."""
+    clock, factors = time.perf_counter(), found.minimum.point.factors
+    known = np.where(seen, stack.matrix, 0.0)
+    norm, value, before = float(np.vdot(known, known)), np.inf, stack.matrix
+    change: np.ndarray | None = None
+    for n_iter in range(1, ROUNDS + 1):
+        end = minimize(stack, factors, rules, max_iter=2)
+        factors, now = end.point.factors, _observed_distance(end.point, seen)
+        penalty = end.point.value - end.point.distance
+        gain, value = value - now - penalty, now + penalty
+        tell("missing entries, round %d", n_iter)
+        is_over = abs(gain) <= 1e-9 * value or value <= 1e-28 * norm
+        fitted = fitted_rows(end.point)
+        filled = np.where(seen, stack.matrix, fitted)
+        moved, change = change, filled - before
+        if moved is not None and not is_over and n_iter % 3 == 0 and gain > 0:
+            ratio = float(np.vdot(moved, change)) / max(float(np.vdot(moved, moved)), 1e-300)
+            filled = filled + change * min(max(ratio, 0.0), 0.95) / (1 - min(max(ratio, 0.0), 0.95))
+        before, stack = filled, Stack(filled, stack.groups)
+        if is_over:
+            break
+    seconds = time.perf_counter() - clock
+    entry = LogEntry("missing entries by expectation maximization", n_iter, (now / norm) ** 0.5, seconds)
+    last = Minimum(Point.at(stack, factors, rules.ridge), n_iter, is_over)
+    found.history.append(entry._replace(p_missed=found.p_missed))
+    return Found(last, found.history, found.p_missed)

@@ -1,0 +1,115 @@
+"""Damped Gauss-Newton steps: rows of A are eliminated slice by slice, C outside of its span has a closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
+
+from codiag._parafac2._model import Factors, Point, Rules
+from codiag._parafac2._stack import Stack
+
+MOST_DAMPING = 1e6
+"""Damping, relative to the curvature, at which no step lowers the objective: the point is a minimum to rounding."""
+
+
+class Minimum(NamedTuple):
+    """Where the steps ended, how many there were, and whether they reached their tolerance."""
+
+    point: Point
+    n_iter: int
+    converged: bool
+
+
+def minimize(stack: Stack, start: Factors, rules: Rules, *, tol: float = 1e-9, max_iter: int = 100) -> Minimum:
+    """Lower the objective until a step gains less than a share `tol` of it, or only rounding is left."""
+    point = Point.at(stack, rules.project(start.scaled(rules.ridge)), rules.ridge)
+    damping, exact = 1e-2, (4e-16) ** 2 * stack.squared_norm
+    for n_iter in range(1, max_iter + 1):
+        while True:
+            trial = Point.at(stack, _stepped(point, rules, damping), rules.ridge)
+            if trial.value < point.value:
+                damping = max(damping / 5, 1e-12)
+                break
+            damping *= 4 if damping < 1 else 32
+            if damping > MOST_DAMPING:
+                return Minimum(point, n_iter, True)
+        gain, point = point.value - trial.value, trial
+        if point.value <= exact or gain <= tol * point.value:
+            return Minimum(point, n_iter, True)
+    return Minimum(point, max_iter, False)
+
+
+def _stepped(point: Point, rules: Rules, damping: float) -> Factors:
+    """Return the factors after a step on the free entries."""
+    factors, slopes, system = point.factors, point.slopes, point.system
+    rank, ridge, bound = factors.rank, rules.ridge, rules.lowest(factors.a)
+    is_free = None if bound is None else (factors.a > bound) | (slopes.a > 0)
+    slope_a = slopes.a if is_free is None else np.where(is_free, slopes.a, 0.0)
+
+    def eliminated() -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        for part, own, coupling in system.curvatures():
+            free = np.ones(own.shape[:2], dtype=bool) if is_free is None else is_free[part]
+            yield part, _inverse(own, damping, ridge, free), coupling * free[:, :, None]
+
+    step_b, step_c = np.zeros_like(factors.b), np.zeros_like(factors.c)
+    both = np.zeros(2 * rank**2)
+    if not rules.only_a:
+        core = system.common + np.diag(damping * np.diag(system.common) + ridge)
+        right = np.zeros(2 * rank**2)
+        for part, inverse, coupling in eliminated():
+            flat, turned = coupling.reshape(-1, core.shape[0]), (inverse @ coupling).reshape(-1, core.shape[0])
+            core = core - flat.T @ turned
+            right = right - turned.T @ slope_a[part].ravel()
+        outside = system.gram * (1 + damping * np.eye(rank)) + ridge * np.eye(rank)
+        is_free_c = (factors.c > 0) | (slopes.c > 0) if rules.nonnegative_c else None
+        step_b, step_c = _common_step(system.frame, core, outside, slopes, right, is_free_c)
+        both = np.concatenate([step_b.ravel(), (system.frame.T @ step_c).ravel()])
+    step_a = np.empty_like(factors.a)
+    for part, inverse, coupling in eliminated():
+        step_a[part] = (inverse @ (slope_a[part] - coupling @ both)[:, :, None])[:, :, 0]
+    moved = Factors(factors.a + step_a, factors.b + step_b, factors.c + step_c)
+    return rules.project(moved.scaled(ridge))
+
+
+def _common_step(
+    frame: np.ndarray,
+    core: np.ndarray,
+    outside: np.ndarray,
+    slopes: Factors,
+    right: np.ndarray,
+    is_free: np.ndarray | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the steps of B and C: in closed form, or by conjugate gradients for the free entries of C alone."""
+    rank, n = slopes.rank, slopes.rank**2
+    shift_b, shift_c = right.reshape(2, rank, rank)
+    target = np.concatenate([(slopes.b + shift_b).ravel(), (slopes.c + frame @ shift_c).ravel()])
+    free = np.ones(target.size, dtype=bool) if is_free is None else np.append(np.ones(n, dtype=bool), is_free)
+
+    def applied(flat: np.ndarray, inner: np.ndarray, outer: np.ndarray) -> np.ndarray:
+        part = flat[n:].reshape(slopes.c.shape)
+        inside = frame.T @ part
+        found = inner @ np.append(flat[:n], inside)
+        return np.append(found[:n], frame @ found[n:].reshape(rank, rank) + (part - frame @ inside) @ outer)
+
+    inverses = np.linalg.pinv(core, hermitian=True), np.linalg.pinv(outside, hermitian=True)
+    if is_free is None:
+        found = applied(target, *inverses)
+    else:
+        shape = (target.size, target.size)
+        operator = LinearOperator(shape, lambda flat: free * applied(free * flat.ravel(), core, outside), dtype=float)
+        nearly = LinearOperator(shape, lambda flat: free * applied(free * flat.ravel(), *inverses), dtype=float)
+        found = cg(operator, free * target, rtol=1e-5, maxiter=100, M=nearly)[0]
+    return found[:n].reshape(rank, rank), found[n:].reshape(slopes.c.shape)
+
+
+def _inverse(own: np.ndarray, damping: float, ridge: float, free: np.ndarray) -> np.ndarray:
+    """Return the inverse curvatures of rows of A, zero for entries that are fixed."""
+    diagonal = np.einsum("nrr->nr", own)
+    largest = diagonal.max(axis=1, keepdims=True) + 1e-300
+    added = np.where(free, damping * diagonal + 1e-14 * largest + ridge, largest)
+    both = free[:, :, None] & free[:, None, :]
+    damped = np.where(both, own, 0.0) + added[:, :, None] * np.eye(own.shape[1])
+    return np.asarray(np.linalg.inv(damped) * both)
