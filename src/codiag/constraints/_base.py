@@ -162,8 +162,8 @@ class Constraint(ABC):
             ahead = factor + n / (n + 3) * (factor - before)
         return factor
 
-    def free(self, factor: Array, slope: Array) -> Array:
-        """Return which entries may move against a slope without leaving the set.
+    def free_variables(self, factor: Array, slope: Array) -> Array:
+        """Return the free variables: which entries may move against a slope without leaving the set.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class Constraint(ABC):
         >>> import numpy as np
         >>> from codiag.constraints import NonNegative
         >>> factor, slope = np.array([[0.0, 0.0, 2.0]]), np.array([[1.0, -1.0, 1.0]])
-        >>> np.asarray(NonNegative().free(factor, slope), dtype=int).tolist()
+        >>> np.asarray(NonNegative().free_variables(factor, slope), dtype=int).tolist()
         [[0, 1, 1]]
         """
         return array_namespace(factor).ones_like(factor)
