@@ -51,7 +51,7 @@ class Constraint(ABC):
     is_hard: ClassVar[bool] = True
     """Whether some factors are excluded; a penalty alone excludes none."""
     supports_gauss_newton: ClassVar[bool] = False
-    """Whether `free` and `tangent` describe the set well enough for Gauss-Newton steps."""
+    """Whether `free_variables` and `tangent` describe the set well enough for Gauss-Newton steps."""
     allows_sign_change: ClassVar[bool] = False
     """Whether changing the sign of a column keeps the factor in the set."""
     is_cone: ClassVar[bool] = False
@@ -204,7 +204,7 @@ class Constraint(ABC):
 
         See Also
         --------
-        Constraint.free : Which entries may move.
+        Constraint.free_variables : Which entries may move.
 
         Examples
         --------
