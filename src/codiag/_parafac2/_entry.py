@@ -37,10 +37,6 @@ def parafac2(
     rows, but their correlations :math:`B^\top B` are the same in all. It is for chromatograms whose peaks shift,
     patients seen on different days, and donors with different numbers of cells.
 
-    *Needs* four slices or more. *Costs* one pass over the slices to compress them, and a few over the compressed ones.
-    *Guarantees* a local minimum, and says in ``fit.p_missed`` how likely a lower one was missed. *Fails* if the
-    correlations differ between slices, which ``fit.diagnose()`` tests.
-
     Parameters
     ----------
     slices : list of arrays of shape (I_k, n_columns), array of order three, or data frame
@@ -79,6 +75,14 @@ def parafac2(
 
     Notes
     -----
+    **Assumptions.** Four slices or more.
+
+    **Complexity.** One pass over the slices to compress them, and a few over the compressed ones.
+
+    **Guarantees.** A local minimum; ``fit.p_missed`` is the chance that a lower one was missed.
+
+    **Limitations.** Fails if the correlations differ between slices, which ``fit.diagnose()`` tests.
+
     The slices are compressed by QR decompositions. Starts are compared in the space of the leading right singular
     vectors: joint diagonalization of the cross products :math:`X_k^\top X_k`, less those of noise; and singular
     vectors. Both begin with positive weights. Starts with signs and random starts follow unless the two agree and leave
@@ -122,15 +126,15 @@ def fitted(
     """Return the fit of checked slices, from the usual starts or a given one."""
     scale = scale_of(data)
     rules = as_rules(constraints, scale)
-    seed = int(rng) if isinstance(rng, int | np.integer) else None
+    rng_number = int(rng) if isinstance(rng, int | np.integer) else None
     generator = as_generator(rng, apart=True)
     scaled = replace(data, arrays=tuple(one / scale for one in data.arrays))
     with few_threads(float(np.sum(data.sizes)) * data.width * rank):
         found = solve(scaled, rank, rules, generator, start)
-    return as_fit(data, found, scale, rules, seed)
+    return as_fit(data, found, scale, rules, rng_number)
 
 
-def as_fit(data: Slices, found: Solution, scale: float, rules: Any, seed: int | None) -> Parafac2Fit:
+def as_fit(data: Slices, found: Solution, scale: float, rules: Any, rng_number: int | None) -> Parafac2Fit:
     """Return a solution in the form of users, in the units of the data."""
     from codiag import __version__
 
@@ -149,5 +153,5 @@ def as_fit(data: Slices, found: Solution, scale: float, rules: Any, seed: int | 
         data.rows,
         data,
         known,
-        {"version": __version__, "rng": seed},
+        {"version": __version__, "rng": rng_number},
     )

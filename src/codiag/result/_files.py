@@ -36,7 +36,7 @@ def _kinds() -> dict[str, type]:
     """Return the constraints, losses and errors of codiag by name, which files hold with all their numbers."""
     from codiag.inference import NoiseModel, Sensitivity, UnitErrors
 
-    rules = {name: getattr(room, name) for room in (constraints, losses) for name in room.__all__}
+    rules = {name: getattr(package, name) for package in (constraints, losses) for name in package.__all__}
     return rules | {kind.__name__: kind for kind in (UnitErrors, NoiseModel, Sensitivity)}
 
 
