@@ -1,4 +1,4 @@
-"""The command ``demo``: spectra of substances in mixtures, by codiag and by other libraries that are installed."""
+"""The command ``demo``: spectra of substances in mixtures, by codiag and by TensorLy if it is installed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def demo(
     figure: Annotated[str | None, option("--figure", f"Where to draw it; by default {FIGURE}.")] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the noise.")] = 0,
 ) -> None:
-    """Find spectra in mixtures, by codiag and by other libraries if they are installed, and draw them."""
+    """Find spectra in mixtures, by codiag and by TensorLy if it is installed, and draw them."""
     from threadpoolctl import threadpool_limits
 
     run = Run(seed, force=figure is None, figure=figure or (FIGURE if find_spec("matplotlib") else None))
@@ -58,8 +58,9 @@ def find_spectra(seed: int) -> tuple[Any, list[Any], dict[str, Fits]]:
 
     measured = fluorescence(SHAPE, RANK, noise=NOISE, rng=seed)
     solvers: dict[str, Callable[..., object]] = {"codiag": _codiag}
-    solvers |= {name: solve for name, (package, solve) in RIVALS.items() if find_spec(package)}
-    if len(solvers) == 1:
+    if find_spec("tensorly"):
+        solvers["TensorLy parafac"] = _tensorly
+    else:
         solvers["ALS from random starts (codiag's, for want of TensorLy)"] = partial(_codiag, method="als")
     fit = _codiag(measured.tensor, RANK)  # the first call also loads libraries, whose time does not count
     order = match_components(fit, measured).permutation
@@ -90,23 +91,6 @@ def _tensorly(tensor: Any, rank: int, seed: int) -> Sequence[Any]:
     from tensorly.decomposition import parafac
 
     return list(parafac(tensor, rank, n_iter_max=1000, init="random", tol=1e-10, random_state=seed)[1])
-
-
-def _pyttb(tensor: Any, rank: int, seed: int) -> Sequence[Any]:
-    import numpy as np
-    import pyttb
-
-    rng = np.random.default_rng([seed, 1])  # a stream of its own: the seed may have made the tensor
-    start = pyttb.ktensor([rng.standard_normal((size, rank)) for size in tensor.shape])
-    fit, _, _ = pyttb.cp_als(pyttb.tensor(tensor), rank, init=start, maxiters=1000, stoptol=1e-10, printitn=0)
-    return list(fit.factor_matrices)
-
-
-RIVALS: dict[str, tuple[str, Callable[..., Sequence[Any]]]] = {
-    "TensorLy parafac": ("tensorly", _tensorly),
-    "pyttb cp_als": ("pyttb", _pyttb),
-}
-"""Functions of other libraries that start at random, and the package of each."""
 
 
 def draw_spectra(measured: Any, bands: Sequence[Any], fits: Mapping[str, Fits], path: Path) -> None:
