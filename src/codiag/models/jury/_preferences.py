@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codiag.labels import sorted_names
+from codiag.labels import encoded
 from codiag.models.crowd import SHOWN, as_column, as_frame, is_missing, named_columns, of_one_length
 
 PAIR_COLUMNS = {
@@ -82,8 +82,8 @@ def preference_votes(pairs: Any) -> Preferences:
     choices, invalid = _choices(columns["choice"], columns["first"], columns["second"])
     chosen = np.flatnonzero(choices >= 0)
     task, worker, first, second = (columns[name][chosen] for name in ("task", "worker", "first", "second"))
-    (workers, worker), (tasks, task) = _encoded(worker.tolist()), _encoded(task.tolist())
-    names, answer = _encoded([*first.tolist(), *second.tolist()])
+    (workers, worker), (tasks, task) = encoded(worker.tolist()), encoded(task.tolist())
+    names, answer = encoded([*first.tolist(), *second.tolist()])
     first, second = answer.reshape(2, -1)
     if np.any(first == second):
         name = names.tolist()[first[np.argmax(first == second)]]
@@ -135,8 +135,8 @@ def _choices(column: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple
     unclear = np.flatnonzero((by_word >= 0) & (by_name >= 0) & (by_word != by_name))
     if unclear.size:
         raise ValueError(
-            f"choice must be a side or an answer; {entries[unclear[0]]!r} of row {unclear[0]} means one side, and is the "
-            "name of the answer on the other. Rename that answer"
+            f"choice must be a side or an answer; {entries[unclear[0]]!r} of row {unclear[0]} means one side, and is "
+            "the name of the answer on the other. Rename that answer"
         )
     choices = np.where(by_word >= 0, by_word, by_name)
     others = Counter(entry for entry, code in zip(entries, choices.tolist(), strict=True) if code < 0)
@@ -147,13 +147,6 @@ def _choices(column: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple
             f"others: {listed}"
         )
     return choices, dict(others.most_common())
-
-
-def _encoded(entries: list[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the names in a column, sorted, and the place of every entry among them."""
-    names = sorted_names(entries)
-    places = {name: place for place, name in enumerate(names.tolist())}
-    return names, np.array([places[entry] for entry in entries], dtype=np.int64)
 
 
 def _votes(item_and_worker: np.ndarray, label: np.ndarray, n_workers: int) -> tuple[np.ndarray, ...]:
