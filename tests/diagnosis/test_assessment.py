@@ -272,7 +272,7 @@ class TestRank:
 
     @pytest.mark.parametrize("seed", range(3))
     def test_entries_that_are_zero_for_sure_say_nothing_about_the_noise(self, seed):
-        """Counts where all components are zero are zero: they do not make the dispersion of the others less than one."""
+        """Counts where all components are zero are zero: they do not lower the dispersion of the others."""
         rng = np.random.default_rng(seed)
         factors = [rng.random((size, 3)) * (rng.random((size, 3)) > 0.5) for size in (10, 12, 14)]
         mean = np.einsum("ir,jr,kr->ijk", *factors)
