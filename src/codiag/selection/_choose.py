@@ -179,8 +179,8 @@ def choose(
 def _is_enough(tried: Sequence[Tried]) -> bool:
     """Return whether the last two ranks add nothing: they are not supported, and predict no better than a lower one.
 
-    If what the rank below leaves passes for noise, a tenth of the error must be gained, not only a standard error: noise
-    with correlations is predicted a little better by every further component.
+    If what the rank below leaves passes for noise, a tenth of the error must be gained: noise with correlations is
+    predicted a little better by every further component.
     """
     last, lower = tried[-ENOUGH:], tried[:-ENOUGH]
     if len(tried) < ENOUGH or any(one.is_supported for one in last):
