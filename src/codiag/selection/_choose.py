@@ -167,6 +167,8 @@ def choose(
     fits = {one.rank: _in_units(inside.outward(one.fit), problem.with_rank(one.rank), scale) for one in tried}
     if chosen is not None:
         tell("rank %d, to the end", chosen.rank, is_place=True)
+        known = fits[chosen.rank]._components
+        method = method.with_init((known.weights, known.factors)) if method is DEFAULT else method
         fits[chosen.rank] = solve(final.with_rank(chosen.rank), method, rng)
     entries = tuple((index, scale * value) for index, value, _ in upwards.set_aside)
     aside = entries_in_words(entries, problem)
@@ -175,15 +177,16 @@ def choose(
 
 
 def _should_stop(tried: Sequence[Tried]) -> bool:
-    """Return whether the last two ranks add nothing: they are not supported, and what the one below leaves is noise.
+    """Return whether the last two ranks add nothing: they are not supported, and predict no better than a lower one.
 
-    They add nothing, too, if they predict no better than a lower one.
+    If what the rank below leaves passes for noise, a tenth of the error must be gained: noise with correlations is
+    predicted a little better by every further component.
     """
     last, lower = tried[-ENOUGH:], tried[:-ENOUGH]
     if len(tried) < ENOUGH or any(one.is_supported for one in last):
         return False
     below = next((one for one in reversed(lower) if one.is_supported), last[0])
-    if below.facts.residual_ratio <= 1:
+    if below.facts.residual_ratio <= 1 and not any(one.held_out_error < 0.9 * below.held_out_error for one in last):
         return True
     best = best_prediction(lower or last[:1])
     return best is None or not any(one.predicts_better_than(best) for one in last)
