@@ -10,7 +10,6 @@ ELSEWHERE = {
     "tensorly.decomposition": (
         "CPPower",
         "ConstrainedCP",
-        "Parafac2",
         "RandomizedCP",
         "SymmetricCP",
         "TensorRing",
@@ -21,7 +20,6 @@ ELSEWHERE = {
         "coupled_matrix_tensor_3d_factorization",
         "non_negative_tucker",
         "non_negative_tucker_hals",
-        "parafac2",
         "parafac_power_iteration",
         "partial_tucker",
         "power_iteration",
