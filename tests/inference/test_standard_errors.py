@@ -11,11 +11,10 @@ from scipy.optimize import linear_sum_assignment
 import codiag
 from benchmarks.noise_kinds import NOISES, spectra
 from codiag.inference import (
-    FibreCovariance,
     Linearization,
+    ModeCovariance,
     NoiseModel,
     RangeLinearization,
-    Variances,
     gain_covariances,
 )
 
@@ -45,7 +44,11 @@ def covariances():
     """Return the covariance of noise in each mode, as matrices and as they are given."""
     rng = np.random.default_rng(1)
     fibres, deviations = rng.standard_normal((10, 30)), np.linspace(1, 2, 10)
-    known = [Variances(np.linspace(1, 2, 8) ** 2), FibreCovariance(fibres, deviations), Variances(np.ones(9))]
+    known = [
+        ModeCovariance(np.linspace(1, 2, 8) ** 2),
+        ModeCovariance.of_fibres(fibres, deviations),
+        ModeCovariance(np.ones(9)),
+    ]
     return [own.product(np.eye(own.diagonal.size)) for own in known], known
 
 

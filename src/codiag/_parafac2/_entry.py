@@ -13,7 +13,7 @@ from codiag._arrays import few_threads
 from codiag._checks import ConvergenceWarning, RNGLike, as_generator, explains_keywords
 from codiag._parafac2._fit import Parafac2Fit
 from codiag._parafac2._form import in_form
-from codiag._parafac2._model import Factors
+from codiag._parafac2._model import Factors, Rules
 from codiag._parafac2._slices import Slices
 from codiag._parafac2._solve import Solution, as_rules, scale_of, solve
 from codiag._progress import progress_if
@@ -126,18 +126,18 @@ def fitted(
     """Return the fit of checked slices, from the usual starts or a given one."""
     scale = scale_of(data)
     rules = as_rules(constraints, scale)
-    rng_number = int(rng) if isinstance(rng, int | np.integer) else None
     generator = as_generator(rng, apart=True)
     scaled = replace(data, arrays=tuple(one / scale for one in data.arrays))
     with few_threads(float(np.sum(data.sizes)) * data.width * rank):
         found = solve(scaled, rank, rules, generator, start)
-    return as_fit(data, found, scale, rules, rng_number)
+    return _as_fit(data, found, scale, rules, rng)
 
 
-def as_fit(data: Slices, found: Solution, scale: float, rules: Any, rng_number: int | None) -> Parafac2Fit:
+def _as_fit(data: Slices, found: Solution, scale: float, rules: Rules, rng: RNGLike) -> Parafac2Fit:
     """Return a solution in the form of users, in the units of the data."""
     from codiag import __version__
 
+    settings = {"version": __version__, "rng": int(rng) if isinstance(rng, int | np.integer) else None}
     form = in_form(found.factors, found.bases)
     norm = data.squared_norm / scale**2
     known = {"nonnegative_a": rules.nonnegative_a, "nonnegative_c": rules.nonnegative_c, "ridge": rules.ridge}
@@ -153,5 +153,6 @@ def as_fit(data: Slices, found: Solution, scale: float, rules: Any, rng_number: 
         data.rows,
         data,
         known,
-        {"version": __version__, "rng": rng_number},
+        settings,
+        tuple(math.sqrt(max(value, 0.0) / norm) for value in found.values),
     )

@@ -65,7 +65,8 @@ class Sensitivity:
         frame, width = system.frame, self.factors.c.shape[0]
         outside = np.linalg.pinv(system.gram, hermitian=True)
         if self.free_c.all():
-            root_b, root_c = np.split(self._root(core).reshape(2 * rank, rank, -1), 2)
+            root = self._root(core)
+            root_b, root_c = np.split(root.reshape(2 * rank, rank, root.shape[1]), 2)
             beyond = (1 - np.sum(frame**2, axis=1))[:, None] * np.diag(outside)
             return root_b, np.einsum("jx,xrm->jrm", frame, root_c), beyond
         free = np.concatenate([np.ones(rank**2, dtype=bool), self.free_c.ravel()])
@@ -79,7 +80,8 @@ class Sensitivity:
         root = np.zeros((free.size, int(np.sum(free)) - self._n_undetermined))
         root[free] = self._root(matrix[np.ix_(free, free)])
         shape = (width, rank, root.shape[1])
-        return root[: rank**2].reshape(rank, rank, -1), root[rank**2 :].reshape(shape), np.zeros((width, rank))
+        root_b, root_c = root[: rank**2].reshape(rank, *shape[1:]), root[rank**2 :].reshape(shape)
+        return root_b, root_c, np.zeros((width, rank))
 
     @property
     def _n_undetermined(self) -> int:
@@ -110,8 +112,8 @@ class Sensitivity:
         assert self._roots is not None
         root_b, root_c, _ = self._roots
         inside = np.einsum("jx,jrm->xrm", self._system.frame, root_c)
-        m = root_b.shape[2]
-        return np.concatenate([root_b.reshape(-1, m), inside.reshape(-1, m)])
+        shape = (self.factors.rank**2, root_b.shape[2])
+        return np.concatenate([root_b.reshape(shape), inside.reshape(shape)])
 
     def variances_c(self) -> np.ndarray:
         """Return the variances of the entries of unit columns of C."""
@@ -148,7 +150,7 @@ class Sensitivity:
         """
         system, b = self._system, self.factors.b
         rank = self.factors.rank
-        root_b = self._inside[: rank**2].reshape(rank, rank, -1)
+        root_b = self._inside[: rank**2].reshape(rank, rank, self._inside.shape[1])
         pairs = np.stack(np.triu_indices(rank, 1))
         for part, inverse, coupling in self._slices():
             left, sizes, right = system.decomposed(self.factors.a[part])

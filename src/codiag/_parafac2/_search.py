@@ -48,7 +48,8 @@ def search(stack: Stack, rank: int, sizes: np.ndarray, rules: Rules, rng: np.ran
         tell("%d starts", len(run.ends))
         if run.is_over:
             break
-    best = min(run.ends, key=lambda end: end.point.value).point.factors
+    lowest = min(run.ends, key=lambda end: end.point.value)
+    best, outside = lowest.point.factors, stack.squared_norm - run.small.squared_norm
     if run.whole is not run.small:
         best = refitted_weights(run.whole, best, is_positive=bool(np.all(best.a >= 0)))
     c = run.basis @ best.c
@@ -56,6 +57,7 @@ def search(stack: Stack, rank: int, sizes: np.ndarray, rules: Rules, rng: np.ran
     whole = minimize(stack, Factors(best.a, best.b * signs, c * signs), rules, max_iter=500)
     seconds = time.perf_counter() - clock
     last = LogEntry("Gauss-Newton steps", whole.n_iter, _relative(whole, stack), seconds, p_missed=run.p_missed)
+    whole = whole._replace(values=tuple(value + outside for value in lowest.values) + whole.values)
     return Found(whole, [*run.history, last], run.p_missed)
 
 
@@ -104,14 +106,14 @@ class _Run:
 
     def end(self, start: Factors, *, is_positive: bool) -> Minimum:
         """Return a minimum: with weights bounded from below first, then without the bound."""
-        n_iter = 0
+        values: tuple[float, ...] = ()
         if is_positive:
             bounded = minimize(self.small, start, replace(self.rules, floor=0.02), tol=1e-3, max_iter=50)
-            start, n_iter = bounded.point.factors, bounded.n_iter
+            start, values = bounded.point.factors, bounded.values
         else:
             start = signed_rounds(self.small, start, 20)[1]
         end = minimize(self.small, start, self.rules, tol=1e-5, max_iter=50)
-        self.ends.append(end._replace(n_iter=n_iter + end.n_iter))
+        self.ends.append(end._replace(values=values + end.values))
         return self.ends[-1]
 
 

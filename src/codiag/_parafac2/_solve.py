@@ -32,6 +32,7 @@ class Solution:
     converged: bool
     history: tuple[LogEntry, ...]
     p_missed: float
+    values: tuple[float, ...]
 
 
 def as_rules(constraints: ConstraintsLike, scale: float = 1.0) -> Rules:
@@ -82,7 +83,8 @@ def solve(slices: Slices, rank: int, rules: Rules, rng: np.random.Generator, sta
         bases[place] = basis[: slices.sizes[place]]
     end = found.minimum
     factors = Factors(a, point.factors.b, point.factors.c)
-    return Solution(factors, tuple(bases), distance, end.converged, tuple(found.history), found.p_missed)
+    history = tuple(found.history)
+    return Solution(factors, tuple(bases), distance, end.converged, history, found.p_missed, end.values)
 
 
 def fitted_rows(point: Point) -> np.ndarray:
@@ -130,6 +132,6 @@ def _with_missing(stack: Stack, seen: np.ndarray, found: Found, rules: Rules) ->
             break
     seconds = time.perf_counter() - clock
     entry = LogEntry("missing entries by expectation maximization", n_iter, (now / norm) ** 0.5, seconds)
-    last = Minimum(Point.at(stack, factors, rules.ridge), n_iter, is_over)
+    last = Minimum(Point.at(stack, factors, rules.ridge), is_over, (*found.minimum.values, value))
     found.history.append(entry._replace(p_missed=found.p_missed))
     return Found(last, found.history, found.p_missed)

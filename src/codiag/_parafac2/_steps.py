@@ -16,18 +16,22 @@ MOST_DAMPING = 1e6
 
 
 class Minimum(NamedTuple):
-    """Where the steps ended, how many there were, and whether they reached their tolerance."""
+    """Where the steps ended, whether they reached their tolerance, and the objective before and after every step."""
 
     point: Point
-    n_iter: int
     converged: bool
+    values: tuple[float, ...]
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.values) - 1
 
 
 def minimize(stack: Stack, start: Factors, rules: Rules, *, tol: float = 1e-9, max_iter: int = 100) -> Minimum:
     """Lower the objective until a step gains less than a share `tol` of it, or only rounding is left."""
     point = Point.at(stack, rules.project(start.scaled(rules.ridge)), rules.ridge)
-    damping, exact = 1e-2, (4e-16) ** 2 * stack.squared_norm
-    for n_iter in range(1, max_iter + 1):
+    damping, exact, values = 1e-2, (4e-16) ** 2 * stack.squared_norm, [point.value]
+    while len(values) <= max_iter:
         while True:
             trial = Point.at(stack, _stepped(point, rules, damping), rules.ridge)
             if trial.value < point.value:
@@ -35,11 +39,12 @@ def minimize(stack: Stack, start: Factors, rules: Rules, *, tol: float = 1e-9, m
                 break
             damping *= 4 if damping < 1 else 32
             if damping > MOST_DAMPING:
-                return Minimum(point, n_iter, True)
+                return Minimum(point, True, tuple(values))
         gain, point = point.value - trial.value, trial
+        values.append(point.value)
         if point.value <= exact or gain <= tol * point.value:
-            return Minimum(point, n_iter, True)
-    return Minimum(point, max_iter, False)
+            return Minimum(point, True, tuple(values))
+    return Minimum(point, False, tuple(values))
 
 
 def _stepped(point: Point, rules: Rules, damping: float) -> Factors:

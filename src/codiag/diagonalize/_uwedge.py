@@ -30,14 +30,8 @@ LARGE = 120
 """Size of the matrices above which the start is a symmetric eigenproblem if its steps converge, since a nonsymmetric
 one takes much longer, and above which no further starts are drawn. Chosen by experience."""
 
-MAX_SWEPT_SIZE = 60
-"""Size of the matrices above which J-Di is no fallback: each of its sweeps takes as long as a hundred steps."""
-
-MAX_FINE_SIZE = 20
-"""Size of the matrices above which sweeps of J-Di precede steps only, and do not replace them: it takes hundreds."""
-
-MAX_ROUGH_SWEEPS = 15
-"""Sweeps of J-Di before steps. At size 40 they take as long as the steps from five starts. Chosen by experience."""
+MAX_SWEPT_SIZE = 20
+"""Size of the matrices up to which sweeps of J-Di replace steps that converge from no start: it takes hundreds."""
 
 UNCERTAIN = 0.5
 """Contraction rate above which another start is tried. The rate assumes the same off-diagonal energy for all pairs;
@@ -146,39 +140,32 @@ class UWEDGE(NewtonLike):
     ) -> Iterator[FixedPoint]:
         """Yield fixed points from several starts, to full tolerance: without theory there is no standard error.
 
-        If the steps converge from none of them, sweeps of J-Di lead to the last one.
+        If the steps converge from none of them, sweeps of J-Di follow.
         """
-        best = FixedPoint(first._replace(n_sweeps=0), criterion(core, first.left, first.left))
-        can_sweep = core.matrices.shape[1] <= MAX_SWEPT_SIZE and (core.is_hermitian or not is_complex(core.matrices))
+        best, limits = (
+            _ended(core, first._replace(n_sweeps=0)),
+            replace(self._limits(core.matrices), statistical_tol=0.0),
+        )
         any_converged = False
         for start in _starts(core.matrices, rng, first):
-            end = self._stepped(core, start, probe, avoid_saddles=True)
+            outcome = _follow(core, start, probe, limits)
+            end = _ended(core, Iterate(outcome.point, outcome.point, outcome.n_sweeps, outcome.converged))
             any_converged = any_converged or end.iterate.converged
             best = min(best, end, key=lambda end: end.criterion)
             yield end
-        if not any_converged:
-            yield best._replace(iterate=best.iterate._replace(n_sweeps=0))
-            if not best.iterate.converged and can_sweep:
-                yield self._swept(core, best.iterate.left, probe)
+        if any_converged:
+            return
+        yield best._replace(iterate=best.iterate._replace(n_sweeps=0))
+        is_swept = core.is_hermitian or not is_complex(core.matrices)
+        if not best.iterate.converged and is_swept and core.matrices.shape[1] <= MAX_SWEPT_SIZE:
+            tol = max(self.tol, self.statistical_tol / 100)
+            swept = hyperbolic_sweeps(core.matrices, tol, 200, best.iterate.left)
+            is_regular = bool(np.linalg.cond(to_host(swept.left)) < 1e10)
+            yield _ended(core, swept._replace(converged=swept.converged and is_regular))
 
-    def _stepped(self, core: MatrixStack, point: Array, probe: Array, *, avoid_saddles: bool) -> FixedPoint:
-        limits = replace(self._limits(core.matrices), statistical_tol=0.0, avoid_saddles=avoid_saddles)
-        outcome = _follow(core, point, probe, limits)
-        iterate = Iterate(outcome.point, outcome.point, outcome.n_sweeps, outcome.converged)
-        return FixedPoint(iterate, criterion(core, outcome.point, outcome.point))
 
-    def _swept(self, core: MatrixStack, point: Array, probe: Array) -> FixedPoint:
-        rough = hyperbolic_sweeps(core.matrices, 1e-2, MAX_ROUGH_SWEEPS, point)
-        end = self._stepped(core, rough.left, probe, avoid_saddles=False)
-        n_sweeps = rough.n_sweeps + end.iterate.n_sweeps
-        kept_basin = end.criterion < 1.01 * criterion(core, rough.left, rough.left)
-        if (end.iterate.converged and kept_basin) or core.matrices.shape[1] > MAX_FINE_SIZE:
-            return end._replace(iterate=end.iterate._replace(n_sweeps=n_sweeps))
-        # The steps did not converge, or left the basin of attraction that the sweeps had reached.
-        fine = hyperbolic_sweeps(core.matrices, max(self.tol, self.statistical_tol / 100), 200, rough.left)
-        regular = np.linalg.cond(to_host(fine.left)) < 1e10
-        fine = fine._replace(n_sweeps=n_sweeps + fine.n_sweeps, converged=fine.converged and bool(regular))
-        return FixedPoint(fine, criterion(core, fine.left, fine.left))
+def _ended(core: MatrixStack, iterate: Iterate) -> FixedPoint:
+    return FixedPoint(iterate, criterion(core, iterate.left, iterate.left))
 
 
 def _starts(stack: Array, rng: np.random.Generator, first: Iterate) -> Iterator[Array]:

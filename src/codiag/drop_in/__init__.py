@@ -6,6 +6,7 @@ Here                                                 There
 `parafac`, `CP`                                      ``tensorly.decomposition.parafac``, ``CP``
 `non_negative_parafac`, `CP_NN`                      the same names in ``tensorly.decomposition``
 `non_negative_parafac_hals`, `CP_NN_HALS`            the same names in ``tensorly.decomposition``
+`parafac2`, `Parafac2`                               the same names in ``tensorly.decomposition``
 `gcp_opt`, `cp_apr`                                  the same names in ``pyttb``
 `codiag.drop_in.ajd`                                 ``pyriemann.geometry.ajd``
 ==================================================== ==========================================
@@ -24,6 +25,7 @@ Examples
 
 from codiag._checks import public_names
 from codiag.drop_in._others import explain_others
+from codiag.drop_in._parafac2 import Parafac2, parafac2
 from codiag.drop_in._pyttb import cp_apr, gcp_opt
 from codiag.drop_in._tensorly import non_negative_parafac, non_negative_parafac_hals, parafac
 from codiag.drop_in._tensorly_classes import CP, CP_NN, CP_NN_HALS
@@ -32,11 +34,13 @@ __all__ = [
     "CP",
     "CP_NN",
     "CP_NN_HALS",
+    "Parafac2",
     "cp_apr",
     "gcp_opt",
     "non_negative_parafac",
     "non_negative_parafac_hals",
     "parafac",
+    "parafac2",
 ]
 
 _PACKAGES = ("ajd", "crowdkit")

@@ -24,7 +24,7 @@ class Decomposition:
 
     def __init_subclass__(cls) -> None:
         accepted = inspect.signature(cls.function).parameters
-        names = cls.order or [name for name in accepted if name not in ("tensor", "return_errors")]
+        names = cls.order or [name for name in accepted if name not in ("tensor", "tensor_slices", "return_errors")]
         cls.__signature__ = inspect.Signature([accepted[name] for name in names])
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -18,7 +18,7 @@ from codiag.inference._bootstrap import Bootstrap, bootstrap, part_of
 from codiag.inference._intervals import ConfidenceIntervals, intervals
 from codiag.inference._linearization import Linearization, weights_of
 from codiag.inference._noise_model import NoiseModel, along, estimate_noise_model, lags_of
-from codiag.inference._sandwich import FibreCovariance, RangeLinearization, Variances
+from codiag.inference._sandwich import ModeCovariance, RangeLinearization
 from codiag.inference._sensitivity import (
     Sensitivity,
     Unknowns,

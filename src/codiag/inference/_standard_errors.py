@@ -17,7 +17,7 @@ import numpy as np
 from codiag._arrays import to_double, to_host
 from codiag.inference._linearization import Errors, Linearization, root_mean_square, weights_of
 from codiag.inference._noise_model import NoiseModel, estimate_noise_model
-from codiag.inference._sandwich import FibreCovariance, ModeCovariance, PairCovariance, RangeLinearization, Variances
+from codiag.inference._sandwich import ModeCovariance, RangeLinearization
 from codiag.inference._separation import separations, undetermined_pairs
 from codiag.inference._wild_bootstrap import wild_bootstrap
 from codiag.least_squares import LeastSquares, hadamard_gram
@@ -207,7 +207,9 @@ def gain_covariances(factors: list[np.ndarray], gain: int) -> list[list[ModeCova
     rank = factors[0].shape[1]
     return [
         [
-            PairCovariance(factor[:, r], factor[:, s]) if mode == gain else Variances(factor[:, r] * factor[:, s])
+            ModeCovariance(0 * factor[:, r], factor[:, [r]], factor[:, [s]])
+            if mode == gain
+            else ModeCovariance(factor[:, r] * factor[:, s])
             for mode, factor in enumerate(factors)
         ]
         for r in range(rank)
@@ -229,7 +231,7 @@ def _mode_covariances(
     n_seen = 1.0 if weights is None else np.count_nonzero(weights) / weights.size
     for mode, (scale, factor) in enumerate(zip(scales, fit._components.factors, strict=True)):
         if mode not in noise_model.correlated:
-            covariances.append(Variances(scale**2))
+            covariances.append(ModeCovariance(scale**2))
             continue
         fibres = np.moveaxis(residual, mode, 0).reshape(scale.size, -1)
         basis = np.linalg.qr(np.asarray(to_host(factor), dtype=np.float64))[0]
@@ -237,7 +239,7 @@ def _mode_covariances(
         taken = (problem.n_parameters - (scale.size - size) * fit.rank) / (size * n_fibres)
         inside = basis @ (basis.T @ fibres)
         outside = (fibres - inside) / math.sqrt(max(1 - fit.rank / n_fibres, 0.5))
-        covariances.append(FibreCovariance(inside / math.sqrt(max(1 - taken, 0.1)) + outside, scale))
+        covariances.append(ModeCovariance.of_fibres(inside / math.sqrt(max(1 - taken, 0.1)) + outside, scale))
     return covariances
 
 

@@ -125,12 +125,7 @@ class HiddenMarkov(HiddenStates, PartialFit, MomentModel[ChainMoments, Chain]):
     """Symbols of `emissionprob_`, if they are known before the fit."""
 
     def __init__(
-        self,
-        n_components: int | None = 2,
-        *,
-        method: Any = None,
-        max_iter: int = 10,
-        random_state: int | None = None,
+        self, n_components: int | None = 2, *, method: Any = None, max_iter: int = 10, random_state: int | None = None
     ) -> None:
         super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
 

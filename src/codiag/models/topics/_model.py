@@ -343,12 +343,7 @@ class SingleTopic(TopicModel):
     alpha_0: float | None = 0.0
 
     def __init__(
-        self,
-        n_components: int | None = 10,
-        *,
-        method: Any = None,
-        max_iter: int = 0,
-        random_state: int | None = None,
+        self, n_components: int | None = 10, *, method: Any = None, max_iter: int = 0, random_state: int | None = None
     ) -> None:
         super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
 

@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._checks import as_number
-from codiag.models.base import Model
+from codiag.models.base import Model, products_at
 from codiag.models.topics._posteriors import topic_log_joint, topic_mixtures
 from codiag.models.topics._word_moments import INPUT, as_counts
 
@@ -178,16 +178,10 @@ class TopicScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return as_counts(validate_data(self, raw, reset=False, **INPUT), "X")
 
 
-def at_entries(left: np.ndarray, right: np.ndarray, counts: sparse.csr_array, block: int = 2**20) -> np.ndarray:
-    """Return (left @ right) at the stored entries of the counts, in blocks."""
+def at_entries(left: np.ndarray, right: np.ndarray, counts: sparse.csr_array) -> np.ndarray:
+    """Return the entries of ``left @ right`` at the non-zero entries of the counts."""
     rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-    columns = np.ascontiguousarray(right.T)
-    values = np.empty(counts.nnz)
-    size = max(1, block // left.shape[1])
-    for start in range(0, counts.nnz, size):
-        part = slice(start, start + size)
-        values[part] = np.einsum("ek,ek->e", left[rows[part]], columns[counts.indices[part]])
-    return values
+    return products_at(left, np.ascontiguousarray(right.T), rows, counts.indices)
 
 
 def log_likelihood(counts: sparse.csr_array, mixtures: np.ndarray, topics: np.ndarray) -> float:
