@@ -21,9 +21,6 @@ class Parafac2(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     Sample k is :math:`X_k \approx P_k B\, \mathrm{diag}(x_k)\, C^\top` with orthonormal columns of :math:`P_k`, such
     as a chromatogram whose peaks shift. Samples may have different numbers of rows.
 
-    *Needs* four samples or more. *Costs* as `codiag.parafac2`. *Guarantees* a local minimum, and says how likely a
-    lower one was missed. *Fails* if the correlations of profiles differ between samples, which ``diagnose()`` tests.
-
     Parameters
     ----------
     n_components : int
@@ -48,6 +45,16 @@ class Parafac2(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     --------
     codiag.parafac2 : The function behind it.
     CP : For samples whose rows are the same.
+
+    Notes
+    -----
+    **Assumptions.** Four samples or more.
+
+    **Complexity.** As `codiag.parafac2`.
+
+    **Guarantees.** A local minimum, and says how likely a lower one was missed.
+
+    **Limitations.** Fails if the correlations of profiles differ between samples, which ``diagnose()`` tests.
 
     Examples
     --------

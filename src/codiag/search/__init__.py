@@ -1,4 +1,4 @@
-"""The search for the best fit: the loop over starts, swaps of components, and the finish."""
+"""The search for the best fit: the loop over starts, exchange steps, and the finish."""
 
 from codiag.search._contributions import least_contributing, objectives_without, removal_bounds
 from codiag.search._exchange import exchange_steps, refit_surplus

@@ -1,6 +1,6 @@
 """The search: from starts in turn to local minima, until a further start would hardly end lower.
 
-A start is taken to a minimum roughly, and from there by swaps of components. If the residual is noise, and every
+A start is taken to a minimum roughly, and from there by exchange steps. If the residual is noise, and every
 component explains much more than any term of it, one start is enough. Otherwise minima compete, and only starts that
 end at the same lowest minimum show that others would, too.
 """
@@ -56,7 +56,7 @@ class Search:
     max_starts : int
         Starts, at most.
     max_exchanges : int
-        Swaps from each start, at most.
+        Exchange steps from each start, at most.
     limits : Limits
         For the last minimization.
     callback : callable, optional
@@ -141,7 +141,7 @@ class _Run:
             share = self.space.problem.data.squared_norm / self._problem.data.squared_norm
             self._log.add("compress", 0, math.sqrt(max(1 - share, 0.0)))
         for _, components in self._components():
-            self._ends.append(self._end(components, 0 if self._swaps_last else self._search.max_exchanges))
+            self._ends.append(self._end(components, 0 if self._exchanges_last else self._search.max_exchanges))
             if self._limits.is_stopped:
                 return self._best()
             surplus = self._without_surplus(self._ends[-1]) if lowest(self._ends) is self._ends[-1] else None
@@ -164,17 +164,17 @@ class _Run:
     def _exchange(self) -> None:
         """Take exchange steps from the lowest end, once."""
         best = lowest(self._ends)
-        if self._swaps_last and best is not self._exchanged and not self._budget.is_over:
+        if self._exchanges_last and best is not self._exchanged and not self._budget.is_over:
             end = self._end(best.result.components, self._search.max_exchanges)
             if end.objective < best.objective:
                 self._ends[self._ends.index(best)] = end
             self._exchanged = lowest(self._ends)
 
     @property
-    def _swaps_last(self) -> bool:
-        """Whether swaps are tried on the lowest end only, after others: where many random starts cost little.
+    def _exchanges_last(self) -> bool:
+        """Whether exchange steps are tried on the lowest end only, after others: where many random starts cost little.
 
-        Otherwise a start misses single components, which swaps mend at once.
+        Otherwise a start misses single components, which exchange steps repair at once.
         """
         return self._problem.loss is not None or self._problem.is_cone or tournaments_apply(self._problem)
 
@@ -298,7 +298,7 @@ def local_minimum(
     max_exchanges: int,
     whole: Problem | None = None,
 ) -> tuple[LocalMinimum, int]:
-    """Take a start to a local minimum, and swap components while that helps; return the number of swaps, too."""
+    """Take a start to a local minimum, and take exchange steps while they help; return their number, too."""
     problem, result = minimize_with_estimates(problem, start, limits)
     end, n_exchanges = replace_zero_components(LocalMinimum(problem, result, whole), limits), 0
     if limits.budget is not None:
