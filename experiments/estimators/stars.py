@@ -84,7 +84,7 @@ class WhiteStars:
     def components(self, seed: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Return weights and vectors of the whitened moment by method; those of TPM also as their polar factor."""
         found = {}
-        for name, method in (("OJD1", OJD(whiten=False)), ("TPM (transpose)", TPM(tol=1e-6, max_iter=60))):
+        for name, method in (("OJD1", OJD()), ("TPM (transpose)", TPM(tol=1e-6, max_iter=60))):
             fit = silent_fit(self.core, K, method=method, symmetric=True, seed=seed)
             found[name] = np.asarray(fit.weights), np.asarray(fit.factors[0])
         polar = polar_factor(found["TPM (transpose)"][1])

@@ -60,9 +60,9 @@ def _measure(cell: Cell, seed: int) -> Values:
 def _orthogonal_methods() -> dict[str, Method]:
     doubled = symmetrized(Jacobi(tol=1e-6))
     return {
-        "OJD0": OJD(plug_in=False, n_projections=5, whiten=False),
-        "OJD1": OJD(n_projections=5, whiten=False),
-        "OJD1" + REDUCED: OJD(n_projections=5, whiten=False, diagonalizer=doubled),
+        "OJD0": OJD(plug_in=False, n_projections=5),
+        "OJD1": OJD(n_projections=5),
+        "OJD1" + REDUCED: OJD(n_projections=5, diagonalizer=doubled),
         "TPM": TPM(n_restarts=1),
     }
 

@@ -83,7 +83,7 @@ def _measure(cell: Cell, seed: int) -> Values:
 
 def _contest(orthogonal: np.ndarray, free: np.ndarray, d: int) -> dict[str, tuple[np.ndarray, Method]]:
     return {
-        "OJD1": (orthogonal, OJD(n_projections=L, diagonalizer=Jacobi(tol=TOL), whiten=False)),
+        "OJD1": (orthogonal, OJD(n_projections=L, diagonalizer=Jacobi(tol=TOL))),
         "TPM": (orthogonal, TPM(n_restarts=1, tol=TOL)),
         "NOJD1": (free, NOJD(n_projections=2 * d, diagonalizer=QRJ1D(tol=TOL, max_sweeps=200), plug_in="inverse")),
         "Lathauwer": (free, Lathauwer()),

@@ -73,7 +73,7 @@ def _cells(quick: bool) -> list[Cell]:
 
 def _methods(start: int) -> dict[str, Method]:
     return {
-        "OJD1": OJD(diagonalizer=Turned(inner=Jacobi(tol=1e-10, max_sweeps=300), start=start), whiten=False),
+        "OJD1": OJD(diagonalizer=Turned(inner=Jacobi(tol=1e-10, max_sweeps=300), start=start)),
         "NOJD1": NOJD(
             plug_in="inverse", diagonalizer=TurnedTwoSided(inner=TwoSided(tol=1e-10, max_sweeps=500), start=start)
         ),

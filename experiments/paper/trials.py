@@ -60,8 +60,8 @@ def orthogonal_methods(size: int, rank: int, *, extras: bool) -> dict[str, Metho
     n_projections = 5 if size < 100 else 10
     jacobi = Jacobi(tol=1e-4) if rank < 100 else None
     methods: dict[str, Method] = {
-        "OJD0": OJD(plug_in=False, n_projections=n_projections, diagonalizer=jacobi, whiten=False),
-        "OJD1": OJD(n_projections=n_projections, diagonalizer=jacobi, whiten=False),
+        "OJD0": OJD(plug_in=False, n_projections=n_projections, diagonalizer=jacobi),
+        "OJD1": OJD(n_projections=n_projections, diagonalizer=jacobi),
         "TPM": TPM(n_restarts=1),
     }
     return methods | ({"Auto": Auto()} if extras else {})

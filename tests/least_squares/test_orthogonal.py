@@ -134,7 +134,7 @@ def test_the_default_reaches_the_orthogonal_oracle_of_the_paper(model):
 def test_least_squares_is_closer_than_the_diagonalization_it_starts_from():
     tensor, _ = planted((9, 9, 9), 9, np.random.default_rng(6), noise=0.05)
     fit = codiag.factorize(tensor, 9, constraints="orthogonal", rng=0)
-    start = codiag.factorize(tensor, 9, method=OJD(whiten=False), rng=0)
+    start = codiag.factorize(tensor, 9, method=OJD(), rng=0)
     nearest = FactoredTensor(np.ones(9), [scipy.linalg.polar(factor)[0] for factor in start.factors], symmetric=False)
     weights = np.einsum("ijk,ir,jr,kr->r", tensor, *nearest.factors)
     assert np.sum(fit.weights**2) > np.sum(weights**2)

@@ -22,9 +22,6 @@ import numpy as np
 from codiag._arrays._complex import as_real_numbers
 from codiag._arrays._namespace import Array, array_namespace, asarray_like, on_host, to_double, to_host
 
-CUTOFF = 1e-10
-"""Singular values of the scaled differences of moves, relative to the largest, that count as zero: rounding errors."""
-
 LONGEST = 5.0
 """Length of an accelerated step, relative to the plain move, above which the linear model is distrusted: longer steps
 are shortened to it. Chosen by experience."""
@@ -146,7 +143,7 @@ def _least_squares(columns: Array) -> np.ndarray:
         triangle = to_host(array_namespace(columns).linalg.qr(columns)[1])
     norms = np.linalg.norm(triangle[:, :-1], axis=0)
     norms[norms == 0] = 1
-    coefficients: np.ndarray = np.linalg.lstsq(triangle[:, :-1] / norms, triangle[:, -1], rcond=CUTOFF)[0] / norms
+    coefficients: np.ndarray = np.linalg.lstsq(triangle[:, :-1] / norms, triangle[:, -1], rcond=1e-10)[0] / norms
     return coefficients
 
 

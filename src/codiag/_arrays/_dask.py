@@ -16,9 +16,6 @@ IN_GRAPH = 2**22
 """Bytes of shared arrays up to which they are a task of the graph, which a cluster repeats if a worker is lost. Larger
 ones would slow the scheduler, so that every worker gets a copy before the pass; 4 MiB, chosen by experience."""
 
-ATTEMPTS = 3
-"""Largest number of times that a pass starts, if all workers with these copies are lost."""
-
 
 def is_dask(data: Any) -> bool:
     """Return whether data is an array of dask, without importing dask."""
@@ -34,7 +31,7 @@ def pass_with(content: Any, run: Callable[[Any], T]) -> T:
         try:
             return run(reference)
         except CancelledError:
-            if not scattered or n_attempts == ATTEMPTS:
+            if not scattered or n_attempts == 3:
                 raise
 
 

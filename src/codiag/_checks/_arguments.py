@@ -179,9 +179,6 @@ def not_finite(n_bad: int, n_nan: int) -> str:
 RNGLike: TypeAlias = int | Sequence[int] | np.random.Generator | None
 """The source of random numbers: the same seed gives the same answer."""
 
-GENERATORS = np.random.Generator | np.random.BitGenerator | np.random.RandomState | np.random.SeedSequence
-"""Sources of random numbers of NumPy."""
-
 
 def check_n_jobs(n_jobs: object) -> None:
     """Raise unless a number of processes is one that joblib knows."""
@@ -191,7 +188,9 @@ def check_n_jobs(n_jobs: object) -> None:
 
 def check_rng(name: str, rng: object) -> None:
     """Raise unless a seed is None, a non-negative integer, a sequence of those, or a source of random numbers."""
-    if rng is None or isinstance(rng, GENERATORS):
+    if rng is None or isinstance(
+        rng, np.random.Generator | np.random.BitGenerator | np.random.RandomState | np.random.SeedSequence
+    ):
         return
     rule = f"{name} must be None, a non-negative integer or a Generator of numpy; got {rng!r}"
     if isinstance(rng, str | bytes):  # NumPy reads digits in a string

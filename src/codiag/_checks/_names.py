@@ -20,8 +20,6 @@ SYNONYMS = (
     {"constraints", "constraint"},
 )
 """Synonyms: names in codiag, scikit-learn, TensorLy, pyttb, hmmlearn, crowd-kit and pyriemann."""
-MEANING = {"mask": ", and is true where an entry counts"}
-"""The meaning of arguments that is opposite in other libraries, as in masked arrays."""
 OPTIONS = {
     ("tol", "stoptol", "eps", "rtol"): (
         "method=codiag.methods.NLS(tol=...)",
@@ -77,7 +75,7 @@ def _advice(keyword: str, known: tuple[str, ...]) -> str:
 
     same = [word for word in known for names in SYNONYMS if {word, keyword} <= names]
     if same:
-        return f"here it is called {same[0]}{MEANING.get(same[0], '')}"
+        return f"here it is called {same[0]}" + (", and is true where an entry counts" if same[0] == "mask" else "")
     ways = [way for names, ways in OPTIONS.items() if keyword in names for way in ways if way.split("=")[0] in known]
     if ways:
         return f"write {ways[0]}"

@@ -46,10 +46,6 @@ NOT_COMPILED = 2**24
 """Entries up to which matrices of JAX are diagonalized by NumPy, which ends before JAX has compiled a step."""
 
 
-ILL_CONDITIONED = 1e10
-"""Norm of the inverse of unit factors above which the matrices may have fewer components than the rank."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Diagonalizer(ABC):
     r"""A configured method that finds common factors of a stack of matrices: the base class of all diagonalizers.
@@ -174,7 +170,7 @@ class Diagonalizer(ABC):
                 raise
             raise _undetermined(scaled, rank, rng) from error
         size = float(array_namespace(fit.inverse).linalg.vector_norm(fit.inverse))
-        if not size < ILL_CONDITIONED and (not math.isfinite(size) or _exceeds(scaled, rank, rng)):
+        if not size < 1e10 and (not math.isfinite(size) or _exceeds(scaled, rank, rng)):
             raise _undetermined(scaled, rank, rng)
         return fit if stack is given else _like_input(fit, given)
 

@@ -20,16 +20,6 @@ import numpy as np
 from codiag._arrays import Array, Extrapolation, array_namespace, squared_magnitudes, to_namespace
 from codiag.diagonalize._stack import MatrixStack, random_combinations
 
-SAME_FIXED_POINT = 1e-3
-"""Relative difference of the criteria of two fixed points below which they count as the same. Chosen by experience."""
-
-MAX_WORK = 4000
-"""Sweeps, times the smaller of the size and the number of the matrices, after which no other start is tried: a few
-seconds, whatever the size."""
-
-CALLS = 2e5
-"""Multiplications of a step, n d^3, that take as long as its calls of Python: about 0.2 ms."""
-
 
 class Iterate(NamedTuple):
     r"""The result of `Diagonalizer.iterate`: inverse factors, and how they were found.
@@ -198,10 +188,10 @@ def lowest_fixed_point(fixed_points: Iterable[FixedPoint], n: int, times: int = 
     for end in fixed_points:
         ends.append(end)
         best = min(ends, key=lambda end: (not end.iterate.converged, end.criterion))
-        limit = (1 + SAME_FIXED_POINT) * best.criterion
+        limit = (1 + 1e-3) * best.criterion
         n_reached = sum(end.iterate.converged and end.criterion <= limit for end in ends)
         n_sweeps = sum(end.iterate.n_sweeps for end in ends)
-        if n_reached >= times or min(end.iterate.left.shape[0], n) * n_sweeps > MAX_WORK:
+        if n_reached >= times or min(end.iterate.left.shape[0], n) * n_sweeps > 4000:  # a few seconds
             break
     return best.iterate._replace(n_sweeps=n_sweeps)
 
@@ -215,7 +205,7 @@ def sketched(stack: Array, rng: np.random.Generator) -> Array | None:
     """
     n, size = stack.shape[:2]
     n_combinations = max(8, n // 16)
-    if n < 4 * n_combinations or n * size**3 < CALLS:
+    if n < 4 * n_combinations or n * size**3 < 2e5:  # a step takes no longer than its calls
         return None
     return to_namespace(random_combinations(stack, rng, n_combinations), stack)
 

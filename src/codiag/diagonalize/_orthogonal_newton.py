@@ -38,10 +38,6 @@ MAX_PAIR_STEPS = 12
 """Steps of single pairs after which Newton's method takes over, because they converge slowly. Between 6 and 20 the time
 hardly depends on it; with less noise than that pair steps converge in fewer."""
 
-MAX_NEWTON_ENTRIES = 2**24
-"""Entries of the stack, and of an array with as many slices as components, up to which Newton's method is used: both
-are kept (128 MB each)."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class OrthogonalNewton(NewtonLike):
@@ -164,7 +160,7 @@ def _follow_rotations(core: MatrixStack, inverse: Array, probe: Array, limits: L
     """Follow the steps of single pairs, and those of Newton's method if they converge slowly."""
     max_newton_steps = limits.max_sweeps - MAX_PAIR_STEPS
     n, size, _ = core.matrices.shape
-    has_newton = max_newton_steps > 0 and max(n, size) * size**2 <= MAX_NEWTON_ENTRIES
+    has_newton = max_newton_steps > 0 and max(n, size) * size**2 <= 2**24  # entries that are kept: 128 MB
     first = replace(limits, max_sweeps=MAX_PAIR_STEPS) if has_newton else limits
     outcome = find_fixed_point(lambda point: rotation_step(core, point, probe), rotate, inverse, first)
     if outcome.converged or not has_newton:

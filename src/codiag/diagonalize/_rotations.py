@@ -42,12 +42,6 @@ from codiag.diagonalize._fixed_point import FixedPointResult, Iterate, Step, con
 from codiag.diagonalize._shears import shear
 from codiag.diagonalize._stack import MatrixStack, TwoSidedStack
 
-MAX_PRODUCTS = 200
-"""Products with the second derivative for one Newton equation, at most. Chosen by experience."""
-
-LARGEST_ANGLE = 0.3
-"""Largest entry of a Newton step, in radians: beyond it a quadratic model is not accurate. Chosen by experience."""
-
 
 def rotate(skew: Array, inverse: Array) -> Array:
     """Rotate inverse factors by the Cayley transform (I - W/2)^-1 (I + W/2)."""
@@ -254,7 +248,7 @@ class QuadraticModel:
         if not first > 0:
             return move, True
         direction = preconditioned
-        for n_products in range(1, MAX_PRODUCTS + 1):
+        for n_products in range(1, 201):
             image = self.curvature(direction)
             curvature = float(_inner(direction, image))
             if not curvature > 0:
@@ -309,7 +303,7 @@ def newton_rotations(core: MatrixStack, inverse: Array, tol: float, statistical_
 
 
 def _clipped(move: Array) -> Array:
-    """Shorten a move to the largest angle."""
+    """Shorten a move to 0.3 radians, beyond which a quadratic model is not accurate."""
     xp = array_namespace(move)
     largest = float(xp.max(xp.abs(move)))
-    return move if largest < LARGEST_ANGLE else move * (LARGEST_ANGLE / largest)
+    return move if largest < 0.3 else move * (0.3 / largest)

@@ -38,9 +38,6 @@ from codiag._checks import as_rank
 CACHED_ELEMENTS = 2**17
 """Elements of the product P that are formed at a time on the host: 1 MB in double precision, which a cache holds."""
 
-DEVICE_ELEMENTS = 2**27
-"""The same on an accelerator: 1 GB, large enough to keep all its processors busy."""
-
 
 def random_combinations(stack: Array, rng: np.random.Generator, count: int) -> Array:
     """Return `count` combinations of the matrices with Gaussian coefficients, in double precision."""
@@ -167,7 +164,7 @@ class MatrixStack:
     @cached_property
     def _block_size(self) -> int:
         n, rows, columns = (int(size) for size in self.matrices.shape)
-        elements = CACHED_ELEMENTS if on_host(self.matrices) else DEVICE_ELEMENTS
+        elements = CACHED_ELEMENTS if on_host(self.matrices) else 2**27  # 1 GB keeps accelerators busy
         return min(n, max(1, elements // (rows * columns)))
 
     @cached_property

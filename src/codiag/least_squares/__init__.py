@@ -54,7 +54,6 @@ from codiag.least_squares._linear_solve import (
 )
 from codiag.least_squares._minimize import BRIEF, ROUGH, are_orthogonal, minimize, minimize_with_estimates
 from codiag.least_squares._noise import (
-    CONCENTRATION,
     N_FLIPS,
     NORMAL_QUANTILE,
     independent_columns,

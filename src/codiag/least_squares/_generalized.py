@@ -19,7 +19,7 @@ from codiag.least_squares._rank_one import N_TERMS, distinct_terms
 from codiag.least_squares._tolerances import NEGLIGIBLE, TINY
 from codiag.losses import Loss
 from codiag.problem import Problem, interior
-from codiag.tensors import FactoredTensor, Tensor
+from codiag.tensors import FactoredTensor, Tensor, scaled_factors
 
 
 class GeneralizedObjective(Objective):
@@ -75,11 +75,11 @@ class GeneralizedObjective(Objective):
 
     def model(self, components: FactoredTensor) -> Array:
         """Return the sum of components at the listed entries."""
-        return self.listed.model(components.scaled_factors)
+        return self.listed.model(scaled_factors(components))
 
     def distance(self, components: FactoredTensor) -> float:
         """Return the deviance of components."""
-        factors = components.scaled_factors
+        factors = scaled_factors(components)
         value = self.listed.total(self._terms(self.listed.values, self.listed.model(factors))[0])
         value += self._slope * self._background(factors) if self._slope else 0.0
         return 2 * value if value == value else math.inf
@@ -126,7 +126,7 @@ class GeneralizedObjective(Objective):
         squares = self.residual(components)
         if not self.listed.has_zeros:
             return squares.squared_norm()
-        factors = components.scaled_factors
+        factors = scaled_factors(components)
         return squares.squared_norm() + self._background(factors) - self.listed.total(self.listed.model(factors))
 
     def terms(self, components: FactoredTensor, n: int = N_TERMS, residual: Tensor | None = None) -> Terms:

@@ -27,10 +27,6 @@ N_FLIPS = 20
 """Random sign patterns from which mean and standard deviation of the largest eigenvalue are estimated, at most: to 16 %
 of the latter."""
 
-CONCENTRATION = math.sqrt(-2 * math.log(LEVEL))
-"""Standard deviations by which the norm of a Gaussian tensor exceeds its mean with probability LEVEL, at most: it is a
-Lipschitz function of the entries, so that the probability is at most exp(-t^2 / 2) (Gaussian concentration)."""
-
 
 def is_noise(problem: Problem, residual: Tensor, fitted: FactoredTensor | None = None) -> bool:
     """Return whether a residual passes for noise: it is rounding, or no direction of it is significant."""
@@ -185,4 +181,5 @@ def largest_term_of_unit_noise(
     thousand cases. The noise is that before averaging over permutations of modes. A complex entry is two numbers of
     variance one, and factors of size :math:`d_g` have :math:`2 d_g` real coordinates.
     """
-    return sum(math.sqrt(numbers_per_entry * len(group) * shape[group[0]]) for group in groups) + CONCENTRATION
+    mean = sum(math.sqrt(numbers_per_entry * len(group) * shape[group[0]]) for group in groups)
+    return mean + math.sqrt(-2 * math.log(LEVEL))  # the norm is a Lipschitz function: Gaussian concentration

@@ -11,8 +11,6 @@ from codiag._arrays import Array, array_namespace, to_host
 from codiag._checks import as_number
 from codiag.losses._base import Loss
 
-OUTLYING = 3.0
-"""Deviations beyond which entries are cut off for the start of a fit."""
 EFFICIENT, NORMAL_MEDIAN = 1.345, 0.6745
 """Scale, in standard deviations, at which errors under Gaussian noise are those of least squares over 0.95 (Huber
 1964), and the median absolute deviation of a normal variable."""
@@ -91,7 +89,7 @@ class Huber(Loss):
     def working_response(self, data: Array) -> Array:
         """Return entries of at most three deviations of a normal distribution that has their median size."""
         xp, sizes = array_namespace(data), np.abs(to_host(data))
-        largest = OUTLYING * float(np.median(sizes[np.isfinite(sizes)])) / NORMAL_MEDIAN
+        largest = 3.0 * float(np.median(sizes[np.isfinite(sizes)])) / NORMAL_MEDIAN
         return xp.clip(data, -largest, largest) if largest > 0 else data
 
     def mean(self, model: Array) -> Array:

@@ -167,8 +167,6 @@ METHODS: dict[str, Method] = {
 }
 """Methods by name."""
 
-ALIASES = {"ojd": "ojd1", "nojd": "nojd1"}
-
 
 def as_method(method: object, init: Init = None) -> Method:
     """Return a method object as it is, or the one that has this name, with a start if one is given."""
@@ -182,7 +180,7 @@ def _named(method: object) -> Method:
     if is_method(method):
         return method  # type: ignore[return-value]
     if isinstance(method, str):
-        name = ALIASES.get(method.lower(), method.lower())
+        name = {"ojd": "ojd1", "nojd": "nojd1"}.get(method.lower(), method.lower())
         if name in METHODS:
             return METHODS[name]
         raise ValueError(f"method must be one of {', '.join(METHODS)}, or an object of codiag.methods; got {method!r}")

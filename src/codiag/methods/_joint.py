@@ -16,7 +16,7 @@ from codiag.diagonalize import UWEDGE, Diagonalization, Diagonalizer, Orthogonal
 from codiag.least_squares import Log, best_rank_one, unit_components, with_best_weights
 from codiag.methods._method import Method
 from codiag.problem import Estimate, Problem
-from codiag.reduction import Reduction, reduce, uncompressed, whiten, whitened
+from codiag.reduction import Reduction, reduce, uncompressed, whitened
 from codiag.starts import (
     Roles,
     check_roles,
@@ -48,10 +48,6 @@ def orthonormal_directions(rng: np.random.Generator, n: int, sizes: Sequence[int
 
 DRAW = {"random": random_directions, "orthonormal": orthonormal_directions}
 """Distributions of directions, by name."""
-
-FREE_RESIDUAL, FREE_GAIN = 0.03, 8
-"""Squared residual of orthogonal factors, relative to the tensor, from which free factors are tried, and the factor by
-which these must lower it. Chosen by experience."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -184,8 +180,7 @@ class OJD(JointMethod):
     r"""Orthogonal joint diagonalization: OJD0 (``plug_in=False``) and OJD1 of the paper, for orthogonal factors.
 
     Free factors of a symmetric tensor are first made orthogonal by the second moment of the problem,
-    ``codiag.Problem(tensor, rank, second_moment=...)``. Without one, a contraction of the tensor is used if it is
-    definite; otherwise an error is raised.
+    ``codiag.Problem(tensor, rank, second_moment=...)``, if there is one.
 
     Parameters
     ----------
@@ -199,10 +194,6 @@ class OJD(JointMethod):
         A configured method of `codiag.diagonalize`, for orthogonal factors.
     compress : bool
         Whether to compress the tensor first, as for `NOJD`.
-    whiten : bool
-        Whether to test if the factors are orthogonal, and to whiten the tensor if they are not. If orthogonal factors
-        leave a large residual, the test estimates free factors. ``fit.history`` includes this diagonalization, and
-        those before the whitening.
 
     See Also
     --------
@@ -220,8 +211,7 @@ class OJD(JointMethod):
     **Guarantees.** Exact components without noise, from every start; with noise of operator norm :math:`\epsilon`
     errors of order :math:`\epsilon`, by the theorems of the paper.
 
-    **Limitations.** Fails if the factors are not orthogonal: with an error if it detects them, silently with
-    ``whiten=False``.
+    **Limitations.** Fails silently if the factors are not orthogonal and there is no second moment: use `NOJD`.
 
     Examples
     --------
@@ -233,34 +223,18 @@ class OJD(JointMethod):
     True
     """
 
-    whiten: bool = True
     orthogonal: ClassVar[bool] = True
     needs_orthogonal: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        as_flag("whiten", self.whiten)
-
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
-        roles, rank, log = matrix_roles(problem), problem.rank, Log()
-        if problem.second_moment is not None:
-            return self._fit_white(*whitened(problem), roles, rank, rng, log)
-        reduction = self._reduce(problem, rng)
-        core = reduction.core
-        components, converged = self._fit_core(core, roles, rank, rng, log)
-        if not self.whiten or not _seems_free(core, components, roles, rank, log):
-            return Estimate(reduction.to_tensor(components), log.history, converged)
-        if not core.symmetric or not self.compress:
-            raise ValueError("tensor must have orthogonal factors for OJD, but they are not orthogonal; use NOJD")
-        return self._fit_white(reduction, whiten(reduction.problem), roles, rank, rng, log)
-
-    def _fit_white(
-        self, reduction: Reduction, white: Reduction, roles: Roles, rank: int, rng: np.random.Generator, log: Log
-    ) -> Estimate:
+        if problem.second_moment is None:
+            return super().fit(problem, rng)
+        log = Log()
+        reduction, white = whitened(problem)
         log.add("whiten", 0, 0.0)
-        components, converged = self._fit_core(white.core, roles, rank, rng, log)
-        lifted = unit_components(white.to_tensor(components))
-        return Estimate(reduction.to_tensor(with_best_weights(reduction.core, lifted.factors)), log.history, converged)
+        components, converged = self._fit_core(white.core, matrix_roles(problem), problem.rank, rng, log)
+        factors = unit_components(white.to_tensor(components)).factors
+        return Estimate(reduction.to_tensor(with_best_weights(reduction.core, factors)), log.history, converged)
 
     def _default(self, symmetric: bool) -> Diagonalizer:
         return OrthogonalNewton() if symmetric else TwoSided(orthogonal=True)
@@ -350,15 +324,3 @@ def _components(core: DenseTensor, roles: Roles, fit: Diagonalization) -> Factor
     if core.symmetric:
         return symmetric_components(core, fit.factor, len(roles.rows))
     return components_from_sides(core, roles, fit.factor, fit.right_factor)
-
-
-def _seems_free(core: DenseTensor, components: FactoredTensor, roles: Roles, rank: int, log: Log) -> bool:
-    """Return whether orthogonal factors leave a large residual that free factors, estimated as a stage, explain."""
-    residual = core.squared_distance(components.weights, components.factors)
-    if rank == 1 or residual < FREE_RESIDUAL * core.squared_norm():
-        return False
-    free = NOJD(plug_in=False, directions="orthonormal", compress=False)
-    trial = Log()
-    with_free, _ = free._fit_core(core, roles, rank, np.random.default_rng(0), trial)
-    log.extend([stage._replace(name="try free factors") for stage in trial.history])
-    return core.squared_distance(with_free.weights, with_free.factors) < residual / FREE_GAIN

@@ -14,10 +14,6 @@ from codiag.least_squares import merged_modes, random_components
 from codiag.problem import Estimate, Problem
 from codiag.tensors import FactoredTensor, components_of
 
-COMPLEX = "complex numbers"
-"""The feature of problems whose entries are complex."""
-
-
 Init: TypeAlias = Any
 """Where to start: "random", a method, a fit, or a pair (weights, factors)."""
 
@@ -150,7 +146,7 @@ class Method(ABC):
         >>> from codiag.methods import NLS
         >>> NLS().check_supported(codiag.Problem(np.ones((3, 4, 5)), 1, constraints="nonnegative"))
         """
-        required = problem.required_features | ({COMPLEX} if problem.numbers_per_entry > 1 else set())
+        required = problem.required_features | ({"complex numbers"} if problem.numbers_per_entry > 1 else set())
         unsupported = sorted(required - self.supports)
         if unsupported:
             name, what = type(self).__name__, " and ".join(unsupported)

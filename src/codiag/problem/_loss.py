@@ -19,12 +19,6 @@ from codiag.tensors import FactoredTensor, is_large
 if TYPE_CHECKING:
     from codiag.problem._problem import Problem
 
-INTERIOR = 1e-3
-"""Least entry of a non-negative factor at a start, relative to the mean of its column."""
-
-TINY = 1e-12
-"""The same of a column of zeros."""
-
 
 def implied_constraints(loss: Loss | None, given: Constraints, order: int) -> Constraints:
     """Return non-negative factors if a loss needs them and no constraints are given."""
@@ -135,7 +129,7 @@ def interior(components: FactoredTensor, constraints: Constraints) -> FactoredTe
         if rule is None or not rule.is_cone:
             return factor
         xp = array_namespace(factor)
-        least = INTERIOR * xp.mean(xp.abs(factor), axis=0) + TINY
+        least = 1e-3 * xp.mean(xp.abs(factor), axis=0) + 1e-12
         return xp.where(factor > least, factor, xp.zeros_like(factor) + least)
 
     return components.changed(raised)

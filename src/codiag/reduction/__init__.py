@@ -12,4 +12,4 @@ from codiag.reduction._reduction import (
     uncompressed,
     with_sides,
 )
-from codiag.reduction._whitening import SMALLEST_EIGENVALUE, whiten, whitened
+from codiag.reduction._whitening import SMALLEST_EIGENVALUE, whitened

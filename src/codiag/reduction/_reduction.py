@@ -25,24 +25,10 @@ from codiag._arrays import (
 from codiag.problem import Problem
 from codiag.tensors import OVERSAMPLING, Core, DenseTensor, FactoredTensor, Products, Tensor, is_large, range_rank
 
-VANISHING = 1e-12
-"""Share of the tensor's energy below which a core holds only rounding. Tied singular values can make the leading
-subspaces of the modes incompatible; the core is then almost zero."""
-
-MOST_ROUNDS = 5
-"""Rounds in which the bases of a core that holds less than half of the tensor are improved, at most."""
-
-SIDES = 1 / 64
-"""Entries of all sides of a tensor, relative to those that it stores: they must cost little memory."""
-
 HOST_WORK = 2**24
 """Entries times rank up to which a core on an accelerator is worked on by the host. A step of least squares takes about
 six times as many operations, some milliseconds on the host; launching the hundred small kernels of a step takes as
 long."""
-
-HOME_WORK = 2**21
-"""Rows of all factors times the squared rank up to which components of a tensor on an accelerator are on the host. A
-step multiplies all rows by a dozen k x k matrices, about a millisecond at this size, as launching its kernels takes."""
 
 SMALL = 10**4
 """Entries below which a step on all of them takes no longer than one on a core."""
@@ -167,8 +153,9 @@ def reduce(problem: Problem, rng: np.random.Generator, *, including: Sequence[Ar
         return Reduction.identity(problem)
     rank = range_rank(problem.rank)
     reduction = _reduced(problem, tensor, rank, rng, including)
-    if reduction.core.squared_norm() > VANISHING * tensor.squared_norm():
+    if reduction.core.squared_norm() > 1e-12 * tensor.squared_norm():
         return reduction
+    # Tied singular values can make the leading subspaces of the modes incompatible: the core holds only rounding.
     wider = _reduced(problem, reduction.dense or tensor, rank + OVERSAMPLING, rng, including)
     return replace(wider, home=reduction.home)
 
@@ -210,7 +197,7 @@ def with_sides(problem: Problem, tensor: Tensor, bases: tuple[Array | None, ...]
     modes = range(1 if tensor.symmetric else tensor.order)
     sizes = [size if basis is None else basis.shape[1] for size, basis in zip(tensor.shape, bases, strict=True)]
     n_entries = sum(math.prod(sizes) // sizes[mode] * tensor.shape[mode] for mode in modes)
-    if not fits_block(n_entries) and n_entries > SIDES * tensor.n_stored:
+    if not fits_block(n_entries) and 64 * n_entries > tensor.n_stored:  # they must cost little memory
         return compressed(problem, tensor, bases)
     turned = _conjugates(bases)
     requests = [Core(tuple(None if other == mode else basis for other, basis in enumerate(turned))) for mode in modes]
@@ -256,7 +243,8 @@ def home_of(problem: Problem) -> Array:
     Equations for steps are many small operations, for which an accelerator takes longer than the host.
     """
     exact = to_double(problem.tensor.reference)
-    is_far = not on_host(exact) and problem.rank**2 * sum(problem.tensor.shape) <= HOME_WORK
+    # A step multiplies all rows by a dozen k x k matrices: a millisecond at this size, as launching its kernels takes.
+    is_far = not on_host(exact) and problem.rank**2 * sum(problem.tensor.shape) <= 2**21
     return to_host(exact) if is_far else exact
 
 
@@ -349,7 +337,7 @@ def _by_mode(basis_of: Callable[[int], Array | None], tensor: Tensor) -> tuple[A
 def _improved(problem: Problem, tensor: Tensor, rank: int, reduction: Reduction) -> Reduction:
     """Take each mode's basis from the tensor compressed in all others, in turns, while the core gains energy."""
     total, held = tensor.squared_norm(), reduction.core.squared_norm()
-    for _ in range(MOST_ROUNDS):
+    for _ in range(5):
         if held > total / 2:
             break
         reduction = _in_turns(problem, tensor, rank, reduction.bases)

@@ -33,7 +33,7 @@ from codiag.tensors._base import CANCELLATION_LIMIT, Tensor, check_shape, check_
 from codiag.tensors._combine import ScaledTensor, SumTensor
 from codiag.tensors._convert import array_of, as_tensor, components_of, n_axes, symmetric_part, tensor_of_array
 from codiag.tensors._dense import DenseTensor, mean_over_permutations, symmetrize
-from codiag.tensors._factored import FactoredTensor
+from codiag.tensors._factored import FactoredTensor, scaled_factors
 from codiag.tensors._moments import CrossMomentTensor, MomentTensor, SymmetricOuterTensor, weighted_product
 from codiag.tensors._sketch import OVERSAMPLING, SMALL_SIZE, is_large, range_rank, sketch_width
 from codiag.tensors._sparse import SparseTensor

@@ -35,9 +35,6 @@ from codiag.tensors._base import StoredTensor, check_shape, check_symmetric_shap
 from codiag.tensors._sketch import check_range, entry_count, is_large
 from codiag.tensors._sums import Chunk, Contributions, Sum, added, khatri_rao, logged
 
-MOST_READERS = 4
-"""Slabs in memory at the same time. With more threads than that, linear algebra divides the products of one chunk."""
-
 
 class DenseTensor(StoredTensor):
     """A tensor stored as an array of any library, or mapped from an ``.npy`` file; never copied, never changed.
@@ -233,7 +230,7 @@ class DenseTensor(StoredTensor):
 def _n_readers() -> int:
     """Return the number of slabs to work on at the same time; one if linear algebra has threads for larger slabs."""
     threads = n_threads()
-    return threads if threads <= MOST_READERS else 1
+    return threads if threads <= 4 else 1  # more slabs would fill the memory; products of one slab are divided
 
 
 def _memory_order(array: Array) -> tuple[int, ...]:

@@ -24,10 +24,6 @@ from codiag._checks import as_number_array
 from codiag.tensors._base import Tensor, as_scale, check_shape, symmetry_of
 from codiag.tensors._sums import khatri_rao
 
-CANCELLED_SUM = 1e-6
-"""Sum of inner products of components, relative to the sum of their magnitudes, below which cancellation has lost more
-than 6 of 16 digits; the squared norm is then computed from a small core."""
-
 
 class FactoredTensor(Tensor):
     r"""The tensor :math:`\sum_i w_i\, a_i \otimes b_i \otimes c_i \otimes \dots`, given by its components.
@@ -92,12 +88,6 @@ class FactoredTensor(Tensor):
         2
         """
         return int(self.weights.shape[0])
-
-    @property
-    def scaled_factors(self) -> list[Array]:
-        """The factors in double precision, the first one times the weights."""
-        factors = [to_double(factor) for factor in self.factors]
-        return [factors[0] * to_double(self.weights), *factors[1:]]
 
     def changed(self, change: Callable[[Array, int], Array], weights: Array | None = None) -> FactoredTensor:
         """Return the components with a function applied to every factor.
@@ -261,7 +251,7 @@ class FactoredTensor(Tensor):
     def squared_norm(self) -> float:
         """Return the squared norm from inner products of the components, or from a small core if these cancel."""
         total, magnitude = self._products(self.weights, self.factors)
-        if not total < CANCELLED_SUM * magnitude:
+        if not total < 1e-6 * magnitude:  # else cancellation has lost more than 6 of 16 digits
             return total
         if not fits_block(math.prod(min(size, self.rank) for size in self.shape)):
             return max(total, 0.0)
@@ -286,6 +276,12 @@ class FactoredTensor(Tensor):
         xp = array_namespace(self.weights)
         columns = khatri_rao([self.factors[0] * self.weights, *self.factors[1:-1]])
         return xp.reshape(columns @ xp.matrix_transpose(self.factors[-1]), self.shape)
+
+
+def scaled_factors(components: FactoredTensor) -> list[Array]:
+    """Return the factors of components in double precision, the first one times the weights."""
+    first, *others = (to_double(factor) for factor in components.factors)
+    return [first * to_double(components.weights), *others]
 
 
 def _in_own_range(factor: Array) -> Array:

@@ -23,9 +23,9 @@ from codiag._checks import as_real_array
 BLOCK = 2**19
 """Numbers, a row of products for each entry, that are worked on at a time: as many as stay in the cache."""
 
-PART, MOST_PARTS = 2**21, 16
-"""Numbers from which on entries are worked on in parts, side by side, and parts at most. These depend on the sizes
-alone: so do the sums, to the last digit."""
+PART = 2**21
+"""Numbers from which on entries are worked on in parts, side by side. Parts depend on the sizes alone: so do the sums,
+to the last digit."""
 
 
 class Listing(NamedTuple):
@@ -279,7 +279,7 @@ def totals_over(entries: Listing, sums: Sequence[FiberSum]) -> list[list[np.ndar
     width = max(one.width for one in sums)
     zeros = [one.zeros(entries) for one in sums]
     n_numbers = sum(total.size for totals in zeros for total in totals)
-    n_parts = max(min(entries.values.size * width // max(PART, 4 * n_numbers), MOST_PARTS), 1)
+    n_parts = max(min(entries.values.size * width // max(PART, 4 * n_numbers), 16), 1)
     edges = [entries.values.size * part // n_parts for part in range(n_parts + 1)]
 
     def part_of(part: int) -> list[list[np.ndarray]]:

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 MOST_PRODUCTS = 2**24
 """Largest number of products of two entries in a Gram matrix, about a second; of longer lists a random part is used."""
 
-MOST_DENSE_ROWS = 500
-"""Largest number of rows of a Gram matrix that is decomposed as a dense array; for more, Lanczos is faster."""
-
 
 def zero_diagonal_eigenpairs(tensor: SparseTensor, mode: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the leading eigenpairs of an unfolding times its transpose, with the diagonal set to zero."""
@@ -35,7 +32,7 @@ def zero_diagonal_eigenpairs(tensor: SparseTensor, mode: int, count: int) -> tup
     gram = (unfolding @ unfolding.T.tocsr()).tocsr()
     gram.setdiag(0)
     size = tensor.shape[mode]
-    if size <= max(MOST_DENSE_ROWS, 2 * count):
+    if size <= max(500, 2 * count):  # for more rows, Lanczos is faster
         values, vectors = np.linalg.eigh(gram.toarray())
     else:
         start = np.random.default_rng(0).standard_normal(size)

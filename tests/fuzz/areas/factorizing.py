@@ -51,7 +51,7 @@ def configured(draw: Any) -> tuple[Any, str]:
         (ALS(tol=tol, max_iter=sweeps), "sweep"),
         (NOJD(plug_in=draw(one_of(True, False, "inverse")), directions=draw(one_of("random", "orthonormal"))), ""),
         (NOJD(n_projections=n + 1, compress=flag, diagonalizer=JDi()), ""),
-        (OJD(plug_in=draw(one_of(True, False)), whiten=flag, diagonalizer=draw(one_of(Jacobi(), None))), ""),
+        (OJD(plug_in=draw(one_of(True, False)), diagonalizer=draw(one_of(Jacobi(), None))), ""),
         (TPM(n_restarts=n, max_iter=sweeps), ""),
     ]
     return draw(st.sampled_from(options))

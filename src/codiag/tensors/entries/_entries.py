@@ -34,7 +34,7 @@ from codiag._arrays import (
 )
 from codiag.tensors._base import Tensor
 from codiag.tensors._dense import DenseTensor
-from codiag.tensors._factored import FactoredTensor
+from codiag.tensors._factored import FactoredTensor, scaled_factors
 from codiag.tensors._sparse import SparseTensor
 from codiag.tensors._sums import khatri_rao, products_of
 
@@ -42,9 +42,8 @@ LISTED_SHARE = 0.1
 """Share of observed entries below which they are listed: an entry of a list takes ten times as long as one of an
 array (measured)."""
 
-CHUNK, DEVICE_CHUNK = 2**18, 2**26
-"""Numbers, entries times components, that are worked on at a time: on the host what a cache holds, on an accelerator
-what keeps it busy."""
+CHUNK = 2**18
+"""Numbers, entries times components, that are worked on at a time on the host: what a cache holds."""
 
 
 Terms: TypeAlias = Callable[[Array, Array], tuple[Array, Array]]
@@ -160,7 +159,7 @@ class ObservedEntries(ABC):
         return self.tensor_of(self.times_weights(self._gap(components)))
 
     def _gap(self, components: FactoredTensor) -> Array:
-        return to_double(self.values) - self.model(components.scaled_factors)
+        return to_double(self.values) - self.model(scaled_factors(components))
 
     def row_products(self, factors: Sequence[Array], mode: int) -> Array:
         r"""Return :math:`\sum_j o_j t_j z_{mj}` for each row of a mode, shape (d, k)."""
@@ -337,7 +336,7 @@ class ListedEntries(ObservedEntries):
 
     def _parts(self, rank: int) -> Iterator[slice]:
         """Yield some of the entries at a time."""
-        step = max((CHUNK if on_host(self.values) else DEVICE_CHUNK) // rank, 1)
+        step = max((CHUNK if on_host(self.values) else 2**26) // rank, 1)  # more keep an accelerator busy
         return (slice(start, start + step) for start in range(0, self.values.shape[0], step))
 
     def row_grams(self, factors: Sequence[Array], mode: int) -> Array:
