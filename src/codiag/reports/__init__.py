@@ -22,8 +22,7 @@ True
 from codiag._checks import public_names
 from codiag.reports._fit import factorization_report, rank_report
 from codiag.reports._jury import clusters_in_words, effective_annotators, jury_report
-from codiag.reports._topic_map import page_data, relevance, topic_map
-from codiag.reports._topics import topics_report
+from codiag.reports._topics import page_data, relevance, topic_map, topics_report
 
 __all__ = ["factorization_report", "jury_report", "rank_report", "topics_report"]
 
