@@ -27,8 +27,7 @@ from typing import Any
 
 from codiag._checks import public_names
 from codiag.drop_in._pyttb import cp_apr, gcp_opt
-from codiag.drop_in._tensorly import non_negative_parafac, non_negative_parafac_hals, parafac
-from codiag.drop_in._tensorly_classes import CP, CP_NN, CP_NN_HALS
+from codiag.drop_in._tensorly import CP, CP_NN, CP_NN_HALS, non_negative_parafac, non_negative_parafac_hals, parafac
 
 __all__ = [
     "CP",
