@@ -11,7 +11,7 @@ from array_api_compat import is_array_api_obj
 from codiag._arrays import asarray_like, to_host
 from codiag._checks import ConvergenceWarning, as_rank, check_rng
 from codiag._parafac2 import Factors, Parafac2Fit, Slices, fitted
-from codiag.drop_in._tensorly_classes import Decomposition
+from codiag.drop_in._tensorly import Decomposition
 
 
 def parafac2(
