@@ -24,6 +24,9 @@ from codiag._arrays import is_complex, to_double, to_host
 from codiag.inference._sensitivity import weight_errors, within_ranges
 from codiag.tensors import FactoredTensor
 
+Errors = tuple[list[np.ndarray], np.ndarray]
+"""Standard errors of the entries of unit factors, and of the weights relative to them."""
+
 
 @dataclass(frozen=True, eq=False)
 class ModeCovariance:
