@@ -16,6 +16,7 @@ import numpy as np
 
 from codiag._arrays import few_threads, is_complex, to_namespace
 from codiag.least_squares import (
+    BRIEF,
     BRIEF_STEP,
     BRIEF_SWEEPS,
     INTERRUPTED,
@@ -211,13 +212,13 @@ class _Run:
     def _end(self, start: FactoredTensor, max_exchanges: int) -> LocalMinimum:
         """Take a start to a local minimum, and note that."""
         problem, search = self.space.problem, self._limits
-        n_iter = min(ROUGH.max_iter, search.max_iter)
+        variance, is_quick = objective_of(problem).noise_variance, _is_quick(problem)
+        is_rough = not is_quick and (problem.entries is not None or len(self._ends) > 0)  # minima compete
+        n_iter = min((BRIEF if is_rough else ROUGH).max_iter, search.max_iter)
         limits = replace(ROUGH, max_iter=n_iter, callback=search.callback, budget=search.budget)
-        variance = objective_of(problem).noise_variance
-        if _is_quick(problem) and variance > 0:  # noise would hide that minima differ
-            limits = replace(limits, gain=min(ROUGH.gain, BRIEF_STEP / variance))
-        elif problem.entries is not None and variance > 0:  # steps are dear
-            limits = replace(limits, gain=max(ROUGH.gain, BRIEF_STEP / variance))
+        if variance > 0 and (is_quick or is_rough):  # noise would hide that minima differ
+            clip = max if is_rough else min
+            limits = replace(limits, gain=clip(ROUGH.gain, BRIEF_STEP / variance))
         end, n_exchanges = local_minimum(problem, start, limits, max_exchanges, self._problem)
         if end.problem is not problem:  # further ends are compared under the same loss
             self.space = self._runner.space = replace(self.space, problem=end.problem)
