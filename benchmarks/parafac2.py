@@ -150,13 +150,14 @@ def errors(n_draws: int) -> None:
         quiet = Setting(**{**vars(setting), "noise": 0.0}).draw(0)
         rng = np.random.default_rng(1)
         scale = setting.noise * np.sqrt(np.mean(np.square(quiet.slices)))
-        squares, inside = np.zeros((3, 2)), [[], [], []]
+        squares = np.zeros((3, 2))
+        inside: list[list[float]] = [[], [], []]
         for _ in range(n_draws):
             slices = [one + scale * rng.standard_normal(one.shape) for one in quiet.slices]
             fit = codiag.parafac2(slices, setting.rank, rng=0)
             for place, (error, own) in enumerate(_pairs(quiet, fit)):
                 squares[place] += np.sum(error**2), np.sum(own**2)
-                inside[place].append(np.mean(np.abs(error) < 1.645 * own))
+                inside[place].append(float(np.mean(np.abs(error) < 1.645 * own)))
         ratios = np.sqrt(squares[:, 0] / squares[:, 1])
         shares = [np.mean(each) for each in inside]
         shown = "; ".join(
