@@ -157,7 +157,8 @@ class Sensitivity:
             sizes = np.maximum(sizes, 1e-12 * np.max(sizes))
             norm = np.hypot(sizes[:, pairs[0]], sizes[:, pairs[1]])
             weights = np.stack([sizes[:, pairs[1]] / norm, -sizes[:, pairs[0]] / norm])
-            for_a, common = system.jacobians(self.factors.a[part], left, right, pairs, weights)
+            for_a = system.jacobian_a(left, right, pairs, weights)
+            common = system.jacobian_common(self.factors.a[part], left, right, pairs, weights)
             root = -(common @ self._inside - for_a @ (inverse @ (coupling @ self._inside))) / norm[:, :, None]
             own = for_a @ inverse @ np.swapaxes(for_a, 1, 2) + np.eye(pairs.shape[1])
             own = own / (norm[:, :, None] * norm[:, None, :])

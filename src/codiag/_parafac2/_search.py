@@ -14,7 +14,14 @@ from scipy.special import betaln
 
 from codiag._parafac2._model import Factors, Rules
 from codiag._parafac2._stack import Stack
-from codiag._parafac2._starts import cross_products, positive_starts, refitted_weights, signed_rounds, signed_starts
+from codiag._parafac2._starts import (
+    cross_products,
+    n_patterns,
+    positive_starts,
+    refitted_weights,
+    signed_rounds,
+    signed_starts,
+)
 from codiag._parafac2._steps import Minimum, minimize
 from codiag._progress import tell
 from codiag.problem import LogEntry
@@ -24,8 +31,10 @@ SAME = 1e-4
 """Relative difference of objectives below which two minima count as the same one."""
 MOST_COLUMNS = 1500
 """Number of columns above which only the leading singular vectors are computed."""
-MANY_SLICES = 2000
-"""Number of slices above which starts are compared on some of them."""
+MOST_COST = 2e6
+"""Entries of a step for all patterns of signs, above which there are no starts with signs."""
+MANY_ENTRIES = 5e6
+"""Entries of the Jacobian, about, above which starts are compared on some of the slices."""
 
 
 @dataclass
@@ -68,8 +77,9 @@ class _Run:
         self.rank, self.rules = rank, rules
         self.basis, rest = _leading(stack, rank, rng)
         self.whole = self.small = stack.triangles(self.basis)
-        if stack.n_slices > MANY_SLICES:
-            self.small, sizes = self.whole.subset(MANY_SLICES), sizes[:: stack.n_slices // MANY_SLICES]
+        most = int(max(MANY_ENTRIES // rank**4, 10 * rank))
+        if stack.n_slices > 2 * most:
+            self.small, sizes = self.whole.subset(most), sizes[:: stack.n_slices // most]
         self.ends: list[Minimum] = []
         self.history: list[LogEntry] = []
         n_rows = max(float(np.sum(sizes)), 1.0)
@@ -122,7 +132,8 @@ def _alternating(run: _Run, rng: np.random.Generator) -> Iterator[tuple[str, Fac
     positive = positive_starts(run.small, run.products, rng)
     signed = signed_starts(run.small, run.rank, rng)
     yield from ((*start, True) for start in islice(positive, 2))
-    has_signs = run.rank > 1 and not run.rules.nonnegative_a
+    cost = run.small.n_slices * n_patterns(run.rank) * run.rank**2
+    has_signs = run.rank > 1 and not run.rules.nonnegative_a and cost <= MOST_COST
     while True:
         if has_signs:
             yield from ((*start, False) for start in islice(signed, 3))

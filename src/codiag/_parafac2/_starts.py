@@ -115,6 +115,10 @@ def refitted_weights(stack: Stack, factors: Factors, *, is_positive: bool) -> Fa
     return begun
 
 
+def n_patterns(rank: int) -> int:
+    return int(2 ** (rank - 1) if rank <= ALL_PATTERNS else rank * (rank + 1) // 2)
+
+
 def _patterns(rank: int) -> list[np.ndarray]:
     if rank <= ALL_PATTERNS:
         return [np.array((1.0, *rest)) for rest in product((1.0, -1.0), repeat=rank - 1)][1:]
