@@ -37,7 +37,6 @@ def choose_rank(
     tensor: TensorLike,
     ranks: Iterable[int] | None = None,
     *,
-    model: str = "cp",
     loss: Loss | str | None = None,
     constraints: ConstraintsLike = None,
     mask: Array | None = None,
@@ -48,6 +47,7 @@ def choose_rank(
     labels: LabelsLike = None,
     rng: RNGLike = None,
     progress: bool | None = None,
+    model: str = "cp",
 ) -> RankChoice:
     r"""Find the number of components that a tensor supports, and say why.
 
@@ -75,9 +75,6 @@ def choose_rank(
     ranks : iterable of int, optional
         What to try; those too large for the shape, or for the constraints, are left out. By default ranks from one
         upward, until two in a row add nothing.
-    model : {"cp", "parafac2"}
-        The model: with "parafac2", `tensor` is what `codiag.parafac2` takes, halves are taken of the slices, and of the
-        other options only `constraints`, `mask`, `rng` and `progress` count.
     loss : Loss or str, optional
         The noise distribution: "poisson" or "negative_binomial" for counts, "bernoulli" for binary data, "huber" for
         data with outliers, or an object of `codiag.losses`. By default "gaussian", least squares.
@@ -104,6 +101,9 @@ def choose_rank(
     progress : bool, optional
         None shows a bar after ten seconds in terminals and notebooks. True always shows one, or prints a line every ten
         seconds where there is no terminal. False never does.
+    model : {"cp", "parafac2"}
+        The model: with "parafac2", `tensor` is what `codiag.parafac2` takes, halves are taken of the slices, and of the
+        other options only `constraints`, `mask`, `rng` and `progress` count.
 
     Returns
     -------
