@@ -132,21 +132,6 @@ def test_the_residual_of_a_list_is_the_weighted_gap(case: Case) -> None:
     assert_allclose(case.listed().residual(case.components).to_dense(), -case.weights * case.gap, atol=1e-12)
 
 
-def test_a_thinned_list_stands_for_all_of_it() -> None:
-    case, rng = Case((6, 5, 4)), np.random.default_rng(0)
-    whole = case.listed()
-    parts = [whole.thinned(3, rng) for _ in range(2000)]
-    assert max(part.size for part in parts) < whole.size
-    assert_allclose(np.mean([part.squared_norm() for part in parts]), whole.squared_norm(), rtol=0.05)
-    grams = np.mean([part.row_grams(case.factors, 0) for part in parts], axis=0)
-    assert_allclose(grams, whole.row_grams(case.factors, 0), rtol=0.1, atol=0.1 * np.max(grams))
-
-
-def test_a_short_list_is_not_thinned() -> None:
-    whole = Case((4, 5, 3)).listed()
-    assert whole.thinned(100, np.random.default_rng(0)) is whole
-
-
 def _sparse(shape: tuple[int, ...] = (5, 6, 7), count: int = 60) -> SparseTensor:
     rng = np.random.default_rng(0)
     coords = np.stack(np.unravel_index(rng.permutation(math.prod(shape))[:count], shape))
@@ -208,18 +193,6 @@ def test_a_fit_to_a_list_reaches_least_squares_from_the_truth(
     monkeypatch.setattr(SparseTensor, "to_dense", refuse)
     tensor, truth = _observed(size, count, 3)
     fit = codiag.factorize(tensor, 3, rng=0)
-    assert fit.converged
-    assert fit.relative_error <= _best(tensor, truth) * (1 + 1e-6)
-
-
-@pytest.mark.slow
-def test_steps_with_the_curvature_of_a_sample_reach_the_same_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    tensor, truth = _observed(150, 200000, 3)
-    drawn = []
-    thinned = ListedEntries.thinned
-    monkeypatch.setattr(ListedEntries, "thinned", lambda *given: drawn.append(thinned(*given)) or drawn[-1])
-    fit = codiag.factorize(tensor, 3, rng=0)
-    assert drawn[0].size < tensor.values.size / 2
     assert fit.converged
     assert fit.relative_error <= _best(tensor, truth) * (1 + 1e-6)
 

@@ -97,7 +97,7 @@ def test_shares_of_blocks_add_up_to_the_whole(data, shape, kind):
     asked, parts = some_sums(tensor), []
     for ranges in places:
         block = TENSORS[kind](entries[ranges], False)
-        results = block.read(*(pickle.loads(pickle.dumps(one.within(ranges))) for one in asked))
+        results = block.read(*(pickle.loads(pickle.dumps(one.restricted_to(ranges))) for one in asked))
         parts.append([one.shares(result, ranges) for one, result in zip(asked, results, strict=True)])
     half = data.draw(st.integers(0, len(parts)))
     for number, one in enumerate(asked):

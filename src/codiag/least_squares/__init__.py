@@ -73,7 +73,6 @@ from codiag.least_squares._tolerances import (
     DEGENERATE_RATIO,
     FIRST_DAMPING,
     INSIGNIFICANT,
-    MAX_SWEEPS,
     MOST_PRODUCTS,
     NEGLIGIBLE,
     ROUGHEST,

@@ -18,7 +18,6 @@ from codiag.least_squares._tolerances import (
     DEGENERATE_RATIO,
     FIRST_DAMPING,
     INSIGNIFICANT,
-    MAX_SWEEPS,
     MOST_PRODUCTS,
     NEGLIGIBLE,
     ROUGHEST,
@@ -118,7 +117,7 @@ class Limits:
     300
     """
 
-    max_iter: int = MAX_SWEEPS
+    max_iter: int = 300
     tol: float = TOLERANCE
     gain: float = TOLERANCE
     rough: bool = False
@@ -164,8 +163,8 @@ class Steps:
         objective = self.objective
         if self._curvature is None or self._curvature.point is not state.point:
             self._curvature = objective.step_curvature(state.point, state.gradient)
-        accuracy, scale = objective.curvature_error, objective.squared_norm
-        return damped_step(self._curvature, state.gradient, damping, scale, max_products, accuracy, self._budget)
+        scale = objective.squared_norm
+        return damped_step(self._curvature, state.gradient, damping, scale, max_products, budget=self._budget)
 
 
 class Damping:

@@ -37,10 +37,6 @@ class LeastSquares(Objective):
         What is to be solved.
     start : FactoredTensor, optional
         The start of the minimization: at even orders, components of a symmetric tensor keep its signs.
-    entries : ObservedEntries, optional
-        Replaces the observed entries, such as by a part of them; by default those of the problem.
-    sample : ObservedEntries, optional
-        Replaces them in the Gauss-Newton matrix alone.
 
     See Also
     --------
@@ -62,32 +58,16 @@ class LeastSquares(Objective):
     is_quadratic = True
     steps_name = "least squares"
 
-    def __init__(
-        self,
-        problem: Problem,
-        start: FactoredTensor | None = None,
-        *,
-        entries: ObservedEntries | None = None,
-        sample: ObservedEntries | None = None,
-    ) -> None:
-        super().__init__(problem, start)
-        self.entries = problem.entries if entries is None else entries
-        self._sample, self._is_part = sample, entries is not None
-        self.curvature_error = 0.0 if sample is None else PER_UNKNOWN**-0.5
-
     @property
     def noise_variance(self) -> float:
         """Noise variance per unit objective, 2 / (n - p) for n entries and p parameters; 0 if n - p <= 1."""
-        n_entries = self.problem.n_independent
-        if self._is_part and self.entries is not None:
-            n_entries = self.entries.n_independent(self.problem.groups)
-        spare = n_entries - self.problem.n_parameters
+        spare = self.problem.n_independent - self.problem.n_parameters
         return 2 / spare if spare > 1 else 0.0
 
     @cached_property
     def squared_norm(self) -> float:
         """Weighted sum of squares of the observed entries."""
-        return self.entries.squared_norm() if self._is_part and self.entries else self.problem.data.squared_norm
+        return self.problem.data.squared_norm
 
     def distance(self, components: FactoredTensor) -> float:
         """Return the squared distance of components over the observed entries."""
@@ -177,7 +157,7 @@ class LeastSquares(Objective):
     def curvature(self, point: Array) -> CurvatureOperator:
         """Return the Gauss-Newton matrix at a point, without ridges and constraints."""
         if self.entries is not None:
-            return WeightedGaussNewtonOperator(self.parametrization, point, self._sample or self.entries)
+            return WeightedGaussNewtonOperator(self.parametrization, point, self.entries)
         return GaussNewtonOperator(self.parametrization, point)
 
     def mean_information(self, components: FactoredTensor) -> float:
@@ -193,7 +173,7 @@ class LeastSquares(Objective):
         missing, a share of at least half of the largest weight is not less than half of the matrix in any direction, so
         that steps do not overshoot the minimum of the model by more than the distance to it.
         """
-        if self.entries is None or self._is_part or self._sample is not None or self.tensor.is_partial:
+        if self.entries is None or self.tensor.is_partial:
             return None
         share = self.problem.data.mean_share
         missing = 1 - share / self.entries.largest_weight()

@@ -5,26 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
-
 from codiag.least_squares._alternating import alternate
 from codiag.least_squares._gauss_newton import Limits, OptimizeResult, descend
-from codiag.least_squares._generalized import GeneralizedObjective, objective_of
-from codiag.least_squares._least_squares import LeastSquares
+from codiag.least_squares._generalized import objective_of
 from codiag.least_squares._multiplicative import multiply
 from codiag.least_squares._tolerances import (
     BRIEF_STEP,
     BRIEF_SWEEPS,
-    INSIGNIFICANT,
     NEGLIGIBLE,
-    PER_UNKNOWN,
-    ROUGH_SWEEPS,
     ROUGHEST,
 )
 from codiag.problem import Problem, interior
 from codiag.tensors import FactoredTensor
 
-ROUGH = Limits(max_iter=ROUGH_SWEEPS, tol=NEGLIGIBLE, gain=ROUGHEST, rough=True)
+ROUGH = Limits(max_iter=100, tol=NEGLIGIBLE, gain=ROUGHEST, rough=True)
 """Limits for a start: until two steps gain less than a tenth of a noise variance. Ends of one minimum then differ by a
 fraction of a variance."""
 
@@ -69,15 +63,13 @@ def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Optimiz
     """
     if problem.constraints is not None or problem.shared or (problem.symmetric and not start.symmetric):
         start = objective_of(problem, start).feasible(start)
-    if problem.loss is not None:
-        generalized = GeneralizedObjective(problem, start)
-        if not math.isfinite(generalized.distance(start)):  # components that excluded no entry have left
-            start = interior(start, problem.constraints)
-        return (multiply if generalized.is_multiplicative else descend)(generalized, start, limits)
-    objective = LeastSquares(problem, start)
-    if not objective.supports_gauss_newton:
-        return alternate(objective, start, max_iter=limits.max_iter, tol=limits.tol, callback=limits.callback)
-    return _descended(problem, objective, start, limits)
+    objective = objective_of(problem, start)
+    if objective.is_quadratic and not objective.supports_gauss_newton:
+        options = {"max_iter": limits.max_iter, "tol": limits.tol, "callback": limits.callback}
+        return alternate(objective, start, **options)  # type: ignore[arg-type]
+    if not objective.is_quadratic and not math.isfinite(objective.distance(start)):
+        start = interior(start, problem.constraints)  # components that excluded no entry have left
+    return (multiply if objective.is_multiplicative else descend)(objective, start, limits)  # type: ignore[arg-type]
 
 
 def minimize_with_estimates(
@@ -101,19 +93,3 @@ def minimize_with_estimates(
 def are_orthogonal(problem: Problem) -> bool:
     """Return whether all modes have orthogonal columns."""
     return all(constraint is not None and constraint.is_orthogonal for constraint in problem.constraints or (None,))
-
-
-def _descended(problem: Problem, objective: LeastSquares, start: FactoredTensor, limits: Limits) -> OptimizeResult:
-    """Take Gauss-Newton steps; for a long list of entries first on a part, and then with the curvature of the part."""
-    entries = objective.entries
-    part = None if entries is None else entries.thinned(PER_UNKNOWN * problem.rank, np.random.default_rng(0))
-    if part is entries:
-        return descend(objective, start, limits)
-    # The minimum of the part differs from that of all entries by about a noise variance for every parameter.
-    rough = replace(ROUGH, gain=ROUGH.gain * problem.n_parameters, callback=limits.callback)
-    first = descend(LeastSquares(problem, start, entries=part), start, rough)
-    # With the curvature of a part, every step leaves a share of the distance, and the last gain that part of the rest.
-    share = 2 * PER_UNKNOWN**-0.5
-    exact = replace(limits, gain=max(limits.gain, INSIGNIFICANT / share))
-    result = descend(LeastSquares(problem, start, sample=part), first.components, exact)
-    return result._replace(n_iter=first.n_iter + result.n_iter)

@@ -52,8 +52,6 @@ class Objective(ABC):
 
     steps_name: str
     """What steps are called in the log."""
-    curvature_error = 0.0
-    """Relative error of the curvature."""
 
     def __init__(self, problem: Problem, start: FactoredTensor | None = None) -> None:
         self.problem, self.tensor, self.entries = problem, problem.tensor, problem.entries
@@ -65,6 +63,11 @@ class Objective(ABC):
     def expected_share(self) -> float | None:
         """The share of the Gauss-Newton matrix of the complete tensor that steps may rely on; None if they may not."""
         return None
+
+    @property
+    def is_multiplicative(self) -> bool:
+        """Whether multiplicative steps apply."""
+        return False
 
     @property
     @abstractmethod

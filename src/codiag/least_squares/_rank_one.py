@@ -21,9 +21,6 @@ N_CANDIDATES = 8
 UNLIKE = 0.5
 """Product of cosines below which two rank-one terms count as different: half of each is orthogonal to the other."""
 
-N_PAIRS = 4
-"""Starts of each of many tensors from singular vectors of the unfoldings."""
-
 
 def split_columns(columns: Array, sizes: Sequence[int]) -> list[Array]:
     """Return the unit factors of columns that are flattened rank-one tensors plus noise.
@@ -202,15 +199,15 @@ def strongest_terms(stack: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
     return weights[:, 0] * units, [factor[:, :, 0] for factor in factors]
 
 
-def _singular_vectors(side: np.ndarray) -> np.ndarray:
+def _singular_vectors(side: np.ndarray, count: int = 4) -> np.ndarray:
     """Return leading left singular vectors of unfoldings (n, d, e); if there are too few, the last one again."""
     _, rows, columns = side.shape
     if rows <= columns:
-        found = np.linalg.eigh(side @ adjoint(side))[1][:, :, : -N_PAIRS - 1 : -1]
+        found = np.linalg.eigh(side @ adjoint(side))[1][:, :, : -count - 1 : -1]
     else:
-        found = side @ np.linalg.eigh(adjoint(side) @ side)[1][:, :, : -N_PAIRS - 1 : -1]
+        found = side @ np.linalg.eigh(adjoint(side) @ side)[1][:, :, : -count - 1 : -1]
         found = found / (np.linalg.norm(found, axis=1, keepdims=True) + TINY)
-    return np.concatenate([found, *[found[:, :, -1:]] * (N_PAIRS - found.shape[2])], axis=2)
+    return np.concatenate([found, *[found[:, :, -1:]] * (count - found.shape[2])], axis=2)
 
 
 def _sweep(sides: list[np.ndarray], factors: list[np.ndarray]) -> np.ndarray:

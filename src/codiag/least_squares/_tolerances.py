@@ -42,12 +42,6 @@ DEGENERATE_RATIO = 10
 """Weight of a component, relative to the norm of the tensor, above which a fit is degenerate: at 10, they
 take back all but a hundredth of each other's energy."""
 
-MAX_SWEEPS = 300
-"""Steps of a minimization, at most."""
-
-ROUGH_SWEEPS = 100
-"""Steps of a rough minimization, at most."""
-
 BRIEF_SWEEPS = 30
 """Steps of a trial, at most, products in each of them, power iterations from a vector, and steps that follow a minimum
 in any case: what has not come near its end by then is slow."""
@@ -57,8 +51,8 @@ BRIEF_STEP = 1e-4
 difference of large numbers."""
 
 PER_UNKNOWN = 100
-"""Entries per unknown of a row in a random part of a long list: the Gauss-Newton matrix of the part is then within a
-fifth of the whole one (2 / sqrt(100), the edge of the Marchenko-Pastur law)."""
+"""Entries per unknown from which the Gauss-Newton matrix of observed entries is within a fifth of its expectation
+(2 / sqrt(100), the edge of the Marchenko-Pastur law)."""
 
 MOST_PRODUCTS = 200
 """Products with the Gauss-Newton matrix in one step, at most. Steps that would need more are poorly determined; the

@@ -9,8 +9,8 @@ from typing import Any
 
 from array_api_compat import device
 
-from codiag._arrays import Array, array_namespace, to_double, to_namespace, widest
-from codiag.tensors._base import REAL, Tensor, as_scale, declared_symmetry
+from codiag._arrays import Array, array_namespace, identity, to_namespace, widest
+from codiag.tensors._base import REAL, StoredTensor, Tensor, as_scale, declared_symmetry
 from codiag.tensors._convert import as_tensor
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._sketch import Sketch
@@ -117,7 +117,7 @@ class SumTensor(Tensor):
         return first, reduce(lambda total, term: total.minus(-term.weights, term.factors), rest) if rest else None
 
 
-class ScaledTensor(Tensor):
+class ScaledTensor(StoredTensor):
     """A multiple of a tensor; also written ``scale * tensor``.
 
     Parameters
@@ -160,7 +160,8 @@ class ScaledTensor(Tensor):
     def read(self, *sums: Sum) -> list[Any]:
         """Compute the sums over the tensor itself, and scale the results."""
         if self.scale == 0:
-            return super().read(*sums)
+            zeros = [0 * identity(size, self.reference)[:, :1] for size in self.shape]
+            return FactoredTensor(zeros[0][0, :], zeros, symmetric=False).read(*sums)
         results = self.tensor.read(*(request.before_scaling(self.scale) for request in sums))
         return [request.after_scaling(result, self.scale) for request, result in zip(sums, results, strict=True)]
 
@@ -174,25 +175,11 @@ class ScaledTensor(Tensor):
     def permute(self, axes: Sequence[int]) -> ScaledTensor:
         return ScaledTensor(self.tensor.permute(axes), self.scale)
 
-    def compress(self, *bases: Array | None) -> ScaledTensor:
-        return ScaledTensor(self.tensor.compress(*bases), self.scale)
-
-    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
-        return self.scale * self.tensor.mttkrp(factors, mode)
-
-    def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
-        return [self.scale * product for product in self.tensor.mttkrps(factors)]
-
     def squared_norm(self) -> float:
         return scaled_square(self.tensor.squared_norm(), self.scale)
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         return self.scale * self.tensor.inner(weights, factors)
-
-    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
-        if self.scale == 0:
-            return FactoredTensor(weights, factors, symmetric=False).squared_norm()
-        return scaled_square(self.tensor.squared_distance(to_double(weights) / self.scale, factors), self.scale)
 
     def to_dense(self) -> Array:
         return self.scale * self.tensor.to_dense()

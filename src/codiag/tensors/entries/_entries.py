@@ -27,7 +27,6 @@ from codiag._arrays import (
     is_complex,
     on_host,
     squared_magnitudes,
-    take,
     to_double,
     to_host,
     to_namespace,
@@ -181,13 +180,6 @@ class ObservedEntries(ABC):
     def largest_weight(self) -> float:
         """Return the largest weight of an observed entry."""
         return 1.0 if self.weights is None else float(array_namespace(self.weights).max(self.weights))
-
-    def thinned(self, per_row: int, rng: np.random.Generator) -> ObservedEntries:
-        """Return a random part with about so many entries in each slice, reweighted to the same expectation.
-
-        By default all entries: short lists are not thinned.
-        """
-        return self
 
 
 class DenseEntries(ObservedEntries):
@@ -369,23 +361,6 @@ class ListedEntries(ObservedEntries):
     def counts(self) -> list[np.ndarray]:
         pairs = zip(self.indices, self.shape, strict=True)
         return [np.bincount(to_host(row), minlength=size) for row, size in pairs]
-
-    def thinned(self, per_row: int, rng: np.random.Generator) -> ListedEntries:
-        """Return a random part of the list, or the list itself if the part would hold more than half of it."""
-        probabilities = [np.minimum(per_row / np.maximum(count, 1), 1.0) for count in self.counts()]
-        chosen, weights = [], []
-        for start in range(0, self.size, CHUNK):
-            indices = to_host(self.indices[:, start : start + CHUNK])
-            probability = np.max([of_mode[row] for of_mode, row in zip(probabilities, indices, strict=True)], axis=0)
-            drawn = np.flatnonzero(rng.random(probability.size) < probability)
-            chosen.append(start + drawn)
-            weights.append(1 / probability[drawn])
-        part = np.concatenate(chosen)
-        if 2 * part.size > self.size:
-            return self
-        scale = asarray_like(np.concatenate(weights), to_double(self.values[:1]))
-        weight = scale if self.weights is None else scale * take(self.weights, part, axis=0)
-        return ListedEntries(take(self.indices, part, axis=1), take(self.values, part, axis=0), weight, self.shape)
 
     def n_independent(self, groups: Sequence[Sequence[int]]) -> int:
         return _count_ascending(to_host(self.indices), groups)
