@@ -103,7 +103,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartialFit, 
             return self.estimate(self._of_documents(self._document_sums(seen), k))
         return self.estimate(self._of_sums(seen.sums, k, seen.unit_noise / math.sqrt(seen.sums.n_documents[0])))
 
-    def parameters(self, fit: Factorization, moments: TopicMoments) -> Topics:
+    def parameters(self, fit: Factorization | None, moments: TopicMoments) -> Topics:
         """Return topics and their weights."""
         return moments.parameters(fit)
 
@@ -294,7 +294,7 @@ class LatentDirichlet(TopicModel):
     mixtures, leave each word out of its own update, and estimate the parameters of both Dirichlet distributions
     (Minka's fixed point). Expectation maximization has no such prior, and overfits short documents.
 
-    *Needs* counts of words, some documents of three words or more, and linearly independent topics. *Costs* a
+    *Needs* counts of words, documents of two words or more, of three if there are several topics, and linearly independent topics. *Costs* a
     few dozen products of the counts, which are not copied, with as many columns as topics; then work on a core of k x k
     x k; for every variational step four bytes and a few nanoseconds per entry and topic, up to 1 GiB: for larger
     corpora, and for dask arrays, each step repeats those before it. *Guarantees* errors proportional to one over the
