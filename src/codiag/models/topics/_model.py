@@ -294,14 +294,15 @@ class LatentDirichlet(TopicModel):
     mixtures, leave each word out of its own update, and estimate the parameters of both Dirichlet distributions
     (Minka's fixed point). Expectation maximization has no such prior, and overfits short documents.
 
-    *Needs* counts of words, documents of two words or more, of three if there are several topics, and linearly independent topics. *Costs* a
-    few dozen products of the counts, which are not copied, with as many columns as topics; then work on a core of k x k
-    x k; for every variational step four bytes and a few nanoseconds per entry and topic, up to 1 GiB: for larger
-    corpora, and for dask arrays, each step repeats those before it. *Guarantees* errors proportional to one over the
-    root of the number of documents if the model and `alpha_0` are right, and `max_iter` is zero; the same estimate from
-    every seed and for any order of documents. *Fails* if documents are more or less mixed than `alpha_0` says and
-    `max_iter` is zero, with a bias that more data does not remove, and if sampling noise hides topics, which a warning
-    says. Steps have a bias of their own if topics have most words in common and documents are short.
+    *Needs* counts of words, documents of two words or more, of three if there are several topics, and linearly
+    independent topics. *Costs* a few dozen products of the counts, which are not copied, with as many columns as
+    topics; then work on a core of k x k x k; for every variational step four bytes and a few nanoseconds per entry and
+    topic, up to 1 GiB: for larger corpora, and for dask arrays, each step repeats those before it. *Guarantees* errors
+    proportional to one over the root of the number of documents if the model and `alpha_0` are right, and `max_iter` is
+    zero; the same estimate from every seed and for any order of documents. *Fails* if documents are more or less mixed
+    than `alpha_0` says and `max_iter` is zero, with a bias that more data does not remove, and if sampling noise hides
+    topics, which a warning says. Steps have a bias of their own if topics have most words in common and documents are
+    short.
 
     Parameters
     ----------
