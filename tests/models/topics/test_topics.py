@@ -114,7 +114,7 @@ class TestTopics:
             (-np.ones((9, 5)), 2, "Negative values in data"),
             (np.full((9, 5), np.nan), 2, "NaN"),
             (np.ones((9, 5)), 6, "^n_components must"),
-            (np.eye(5), 2, "documents of three"),
+            (np.eye(5), 2, "documents of two"),
             (np.tile([3, 2, 1, 0, 0], (50, 1)), 4, "more than the"),
         ],
     )
@@ -217,7 +217,7 @@ class TestSamplingNoise:
         """They are not raised away, whatever is missing: words in a document, documents, or topics."""
         counts = separated(100)
         model = LatentDirichlet(2, random_state=0)
-        for chunk, words in ((np.eye(6), "three words or more"), (counts[:1], "is more than the data determines")):
+        for chunk, words in ((np.eye(6), "two words or more"), (counts[:1], "is more than the data determines")):
             with pytest.warns(UserWarning, match=f"the model is not fitted yet: .*{words}.* partial_fit adds more"):
                 model.partial_fit(chunk)
             with pytest.raises(NotFittedError):

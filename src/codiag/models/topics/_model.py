@@ -103,7 +103,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartialFit, 
             return self.estimate(self._of_documents(self._document_sums(seen), k))
         return self.estimate(self._of_sums(seen.sums, k, seen.unit_noise / math.sqrt(seen.sums.n_documents[0])))
 
-    def parameters(self, fit: Factorization, moments: TopicMoments) -> Topics:
+    def parameters(self, fit: Factorization | None, moments: TopicMoments) -> Topics:
         """Return topics and their weights."""
         return moments.parameters(fit)
 
@@ -341,7 +341,7 @@ class LatentDirichlet(TopicModel):
 
     Notes
     -----
-    **Assumptions.** Counts of words, some documents of three words or more, and linearly independent topics.
+    **Assumptions.** Counts of words, documents of two words or more, of three if there are several topics, and linearly independent topics.
 
     **Complexity.** A few dozen products of the counts, which are not copied, with as many columns as topics; then work
     on a core of k x k x k; for every variational step four bytes and a few nanoseconds per entry and topic, up to 1
