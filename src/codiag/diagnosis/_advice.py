@@ -197,10 +197,10 @@ def _residual_replicates(facts: Facts) -> bool:
     Of several terms that are as strong, a half finds a mixture: so the strongest term of one half is compared with the
     two strongest directions of the other.
     """
-    problem, model = facts.fit._data, facts.fit._noise_model
+    problem = facts.fit._data
     if problem is None or facts.residual is None:
         return False
-    halves = Halves.of(problem, () if model is None else model.correlated)
+    halves = Halves.of(problem, facts.correlated)
     if halves is None:
         return False
     residuals = [np.take(facts.residual, rows, axis=halves.mode) for rows in halves.rows]

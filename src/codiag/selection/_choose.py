@@ -28,8 +28,8 @@ from codiag.selection._upward import Tried, Upwards, best_prediction
 FIRST_DIRECTIONS = 16
 """Directions of each mode of a large tensor in which ranks are tried first; then twice as many."""
 
-ENOUGH = 2
-"""Ranks in a row that add nothing, after which no higher one is tried."""
+ENOUGH, MOST_UNSUPPORTED = 2, 6
+"""Ranks in a row that add nothing, and that are not supported, after which no higher one is tried."""
 
 
 @explains_keywords
@@ -195,6 +195,8 @@ def _should_stop(tried: Sequence[Tried]) -> bool:
     last, lower = tried[-ENOUGH:], tried[:-ENOUGH]
     if len(tried) < ENOUGH or any(one.is_supported for one in last):
         return False
+    if not any(one.is_supported for one in tried[-MOST_UNSUPPORTED:]) and len(tried) >= MOST_UNSUPPORTED:
+        return True
     below = next((one for one in reversed(lower) if one.is_supported), last[0])
     if below.facts.residual_ratio <= 1 and not any(one.held_out_error < 0.9 * below.held_out_error for one in last):
         return True
@@ -214,7 +216,15 @@ def _reason(chosen: Tried | None, tried: Sequence[Tried]) -> str:
     """Return why a rank was chosen, as a sentence of a methods section."""
     if chosen is None:
         flaws = sorted({one.flaw or "components differ between halves of the data" for one in tried})
-        return f"No rank is supported: at every rank that was tried components are {_as_adjectives(flaws)}."
+        said = f"No rank is supported: at every rank that was tried components are {_as_adjectives(flaws)}."
+        facts = tried[0].facts
+        names = [facts.labels.names[mode] for mode in facts.correlated]
+        if not names or facts.fit.problem.labels is not None:
+            return said
+        return (
+            f"{said} Noise is taken to be correlated along {listed(names)}: if indices of a mode have no order, as "
+            "patients have none, give it labels that are text."
+        )
     said = "all components are significant, determined and found in both halves of the data"
     if math.isnan(chosen.congruence):
         said = "all components are significant and determined"

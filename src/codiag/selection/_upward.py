@@ -189,10 +189,10 @@ class Upwards:
     def halves_of(self, fit: Factorization) -> Halves | None:
         """Return halves of the data, which are the same for all ranks."""
         if not self._has_halves:
-            model, self._has_halves = fit._noise_model, True
+            self._has_halves = True
             is_known = has_few_entries(self.problem) and self.problem.symmetric is not True
             stated = self.problem.in_double_precision()
-            self._halves = Halves.of(stated, () if model is None else model.correlated) if is_known else None
+            self._halves = Halves.of(stated, Facts(fit).correlated) if is_known else None
         return self._halves
 
 
