@@ -114,7 +114,9 @@ def step_seconds(problem: Problem) -> float:
     if problem.loss is not None:
         solve = rank * product
     elif problem.entries is not None:
-        factorization = (sum(problem.tensor.shape) * rank) ** 3 / SOLVE_PRODUCTS  # in blocks, ten times as fast as products
+        factorization = (
+            sum(problem.tensor.shape) * rank
+        ) ** 3 / SOLVE_PRODUCTS  # in blocks, ten times as fast as products
         solve = min(rank * product + factorization, SOLVE_PRODUCTS * product)
     return STEP_SECONDS + flops_seconds(product + solve)
 

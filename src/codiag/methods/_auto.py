@@ -26,17 +26,18 @@ class Auto(Method):
     r"""Joint diagonalization of the slices of the compressed tensor, then least squares: the default method.
 
     One start is almost always enough. The residual shows if it was not: it should look like noise, and each component
-    should explain more than any rank-one term of noise. Otherwise components are swapped: the strongest term of the
-    residual is added, all are refitted, and the component that the others make superfluous is removed. If components
-    remain that explain hardly more than noise, further starts are random, until the lowest minimum has been reached
-    three times; ``fit.history`` counts them, and says if they disagreed. With constraints, missing entries, or less
-    than ten thousand entries, random starts come before swaps. If the significant components leave nothing but noise,
-    the others are superfluous: they are added one at a time, as the largest terms of it.
+    should explain more than any rank-one term of noise. Otherwise random starts are swept together, on a core or with
+    missing entries filled by the model of each, the lowest of them longer (a tournament); the last four are minimized.
+    From the lowest minimum, components are exchanged: the strongest term of the residual is added, all are refitted,
+    and the component that the others make superfluous is removed. Minima that starts have met in common say how likely
+    it is that a further start would end lower (Boender and Rinnooy Kan 1987); the search ends below 5 %, and
+    ``fit.diagnose().p_missed`` says it. If the significant components leave nothing but noise, the others are
+    superfluous: they are added one at a time, as the largest terms of it. Symmetric tensors, and constraints other than
+    signs, have exchanges from every start, and random starts one after the other.
 
-    Real data leaves more than noise, and then no residual says that the search may end. So all of it may take three
-    times the work for its first local minimum (`max_work`), or a tenth of a second more; ``fit.history`` and
-    ``fit.diagnose()`` say if it ended there. If components are significant and leave noise, but for a few that may have
-    been missed, there is a best fit to be found: then it may take `max_starts` times as much.
+    Real data leaves more than noise, and then no residual says that the search may end. So what follows the first local
+    minimum may cost as much as 900 alternating sweeps over the stored entries (`max_work`); ``fit.history`` says if it
+    ended there.
 
     If the rank is larger than all modes but one, modes of tensors of higher order are taken together, or the
     rank-one matrices in the span of the slices are found by diagonalizing the equations that they satisfy (De
@@ -70,9 +71,8 @@ class Auto(Method):
     max_iter : int
         Steps of least squares from each start, at most; those of swaps come on top.
     max_work : float
-        Work of the whole search, at most, relative to that for its first local minimum; 0.1 s more are always granted,
-        and `max_starts` times as much if the residual shows that the model fits, or the tensor has less than ten
-        thousand entries. Work is counted in steps, so that the same seed gives the same answer on every machine.
+        Work after the first local minimum, at most, in units of 300 alternating sweeps over the stored entries. Work is
+        counted, not measured, so that the same seed gives the same answer on every machine.
     time_limit : float, optional
         Time after which the best fit so far is returned, which ``history`` says, and ``converged`` as far as it is.
     callback : callable, optional

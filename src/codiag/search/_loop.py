@@ -16,7 +16,6 @@ import numpy as np
 
 from codiag._arrays import few_threads, is_complex, to_namespace
 from codiag.least_squares import (
-    BRIEF,
     BRIEF_STEP,
     BRIEF_SWEEPS,
     INTERRUPTED,
@@ -214,7 +213,9 @@ class _Run:
         problem, search = self.space.problem, self._limits
         variance, is_quick = objective_of(problem).noise_variance, _is_quick(problem)
         is_rough = not is_quick and (problem.entries is not None or len(self._ends) > 0)  # minima compete
-        n_iter = min((BRIEF if is_rough else ROUGH).max_iter, search.max_iter)
+        n_iter = min(ROUGH.max_iter, search.max_iter)
+        if is_rough:
+            n_iter = min(BRIEF_SWEEPS if self._ends else BRIEF_SWEEPS // 3, n_iter)
         limits = replace(ROUGH, max_iter=n_iter, callback=search.callback, budget=search.budget)
         if variance > 0 and (is_quick or is_rough):  # noise would hide that minima differ
             clip = max if is_rough else min
