@@ -29,7 +29,8 @@ def main() -> None:
     codiag.factorize_each(stack[:4], 5, rng=0, n_jobs=options.jobs)  # starts processes
     begin = time.perf_counter()
     loop = [
-        codiag.factorize(tensor, 5, rng=np.random.SeedSequence(0, spawn_key=(i,))) for i, tensor in enumerate(stack)
+        codiag.factorize(tensor, 5, rng=np.random.default_rng(np.random.SeedSequence(0, spawn_key=(i,))))
+        for i, tensor in enumerate(stack)
     ]
     one = (time.perf_counter() - begin) / options.draws
     begin = time.perf_counter()
