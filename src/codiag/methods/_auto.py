@@ -25,15 +25,19 @@ from codiag.starts import Given, Start, default_starts
 class Auto(Method):
     r"""Joint diagonalization of the slices of the compressed tensor, then least squares: the default method.
 
-    On data that follow the model one start is almost always enough: the residual is noise, and each component explains
-    more than any rank-one term of noise. Otherwise exchange steps follow: the strongest term of the residual is added,
-    all components are refitted, and the one that contributes least is removed. Further starts are random: many are
-    swept at once, and those that are lowest after each round stay. If the significant components leave nothing but
-    noise, the others are added one at a time, as the largest terms of it.
+    One start is almost always enough. The residual shows if it was not: it should look like noise, and each component
+    should explain more than any rank-one term of noise. Otherwise random starts are swept together, on a core or with
+    missing entries filled by the model of each, the lowest of them longer (a tournament); the last four are minimized.
+    From the lowest minimum, components are exchanged: the strongest term of the residual is added, all are refitted,
+    and the component that the others make superfluous is removed. Minima that starts have met in common say how likely
+    it is that a further start would end lower (Boender and Rinnooy Kan 1987); the search ends below 5 %, and
+    ``fit.diagnose().p_missed`` says it. If the significant components leave nothing but noise, the others are
+    superfluous: they are added one at a time, as the largest terms of it. Symmetric tensors, and constraints other than
+    signs, have exchanges from every start, and random starts one after the other.
 
-    The search ends when the chance that a lower minimum was missed is below 5 %, or when `max_work` is spent, as on
-    most real data, whose residual is more than noise. ``fit.diagnose().p_missed`` is that chance, and ``fit.history``
-    has the starts.
+    Real data leaves more than noise, and then no residual says that the search may end. So what follows the first local
+    minimum may cost as much as 900 alternating sweeps over the stored entries (`max_work`); ``fit.history`` says if it
+    ended there.
 
     If the rank is larger than all modes but one, modes of tensors of higher order are taken together, or the
     rank-one matrices in the span of the slices are found by diagonalizing the equations that they satisfy (De
@@ -58,8 +62,8 @@ class Auto(Method):
     max_iter : int
         Steps of least squares from each start, at most, exchange steps not included.
     max_work : float
-        Work of the search after its first local minimum, at most, in units of 300 alternating sweeps over the stored
-        entries. Work is counted in operations, so that the same seed gives the same answer on every machine.
+        Work after the first local minimum, at most, in units of 300 alternating sweeps over the stored entries. Work is
+        counted, not measured, so that the same seed gives the same answer on every machine.
     time_limit : float, optional
         Seconds after which the best fit so far is returned; ``history`` says so.
     callback : callable, optional

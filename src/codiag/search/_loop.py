@@ -16,7 +16,6 @@ import numpy as np
 
 from codiag._arrays import few_threads, is_complex, to_namespace
 from codiag.least_squares import (
-    BRIEF,
     BRIEF_STEP,
     BRIEF_SWEEPS,
     INTERRUPTED,
@@ -214,7 +213,9 @@ class _Run:
         problem, search = self.space.problem, self._limits
         variance, is_quick = objective_of(problem).noise_variance, _is_quick(problem)
         is_rough = not is_quick and (problem.entries is not None or len(self._ends) > 0)  # minima compete
-        n_iter = min((BRIEF if is_rough else ROUGH).max_iter, search.max_iter)
+        n_iter = min(ROUGH.max_iter, search.max_iter)
+        if is_rough:
+            n_iter = min(BRIEF_SWEEPS if self._ends else BRIEF_SWEEPS // 3, n_iter)
         limits = replace(ROUGH, max_iter=n_iter, callback=search.callback, budget=search.budget)
         if variance > 0 and (is_quick or is_rough):  # noise would hide that minima differ
             clip = max if is_rough else min
@@ -244,13 +245,6 @@ class _Run:
     def _is_degenerate(self, estimate: Estimate) -> bool:
         return are_degenerate(self._problem, estimate.components, times=1)
 
-    def _finish(self, end: LocalMinimum) -> Estimate:
-        """Finish an end."""
-        estimate = finish(self._problem, self.space, end, self._last_limits, self._log, self._search.max_exchanges)
-        if _is_quick(self._problem) and self._is_degenerate(estimate):
-            return self._without_surplus(end) or estimate
-        return estimate
-
     @property
     def _last_limits(self) -> Limits:
         """Limits for the finish, which is no search: those of the caller, and the time."""
@@ -266,7 +260,7 @@ class _Run:
         if len(self._ends) > 1 or why:
             name = f"best of {len(self._ends)} local minima, reached {times}{why}"
             self._log.add(name, 0, best.relative_error, p_missed=self._chance_of_lower())
-        estimate = self._finish(best)
+        estimate = finish(self._problem, self.space, best, self._last_limits, self._log, self._search.max_exchanges)
         if estimate.history[-1].objective < TOLERANCE:  # no minimum is lower
             estimate = estimate._replace(history=[stage._replace(p_missed=0.0) for stage in estimate.history])
         return estimate
@@ -314,26 +308,6 @@ def local_minimum(
             end = end.with_result(minimize(problem, end.result.components, limits))
             n_iter += end.result.n_iter
     return end.with_result(end.result._replace(n_iter=n_iter)), n_exchanges
-
-
-def explore(
-    problem: Problem,
-    starts: Sequence[Start],
-    rng: np.random.Generator,
-    *,
-    max_starts: int,
-    max_exchanges: int,
-    limits: Limits = ROUGH,
-) -> LocalMinimum:
-    """Return the lowest local minimum from starts in turn, until their ends are enough, without finishing it."""
-    ends: list[LocalMinimum] = []
-    for start in starts:
-        for components in start.generate(problem, rng, Log(limits.budget or Budget())):
-            ends.append(local_minimum(problem, components, limits, max_exchanges)[0])
-            is_over = limits.budget is not None and limits.budget.is_over
-            if len(ends) >= max_starts or is_over or should_stop(ends):
-                return lowest(ends)
-    return lowest(ends)
 
 
 def chance_of_lower(ends: Sequence[LocalMinimum]) -> float:

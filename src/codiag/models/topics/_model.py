@@ -341,7 +341,8 @@ class LatentDirichlet(TopicModel):
 
     Notes
     -----
-    **Assumptions.** Counts of words, documents of two words or more, of three if there are several topics, and linearly independent topics.
+    **Assumptions.** Counts of words, documents of two words or more, of three if there are several topics, and
+    linearly independent topics.
 
     **Complexity.** A few dozen products of the counts, which are not copied, with as many columns as topics; then work
     on a core of k x k x k; for every variational step four bytes and a few nanoseconds per entry and topic, up to 1
