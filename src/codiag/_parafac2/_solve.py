@@ -15,7 +15,7 @@ from codiag._parafac2._slices import Slices
 from codiag._parafac2._stack import Stack
 from codiag._parafac2._steps import Minimum, minimize
 from codiag._progress import tell
-from codiag.constraints import ConstraintsLike, NonNegative, Ridge, as_constraints
+from codiag.constraints import ConstraintsLike, as_constraints
 from codiag.problem import LogEntry
 
 
@@ -35,10 +35,9 @@ class Solution:
 def as_rules(constraints: ConstraintsLike, scale: float = 1.0) -> Rules:
     """Return what constraints mean for PARAFAC2, in units of the scale of the data."""
     given = as_constraints(constraints, 3, ("a", "b", "c")) or (None, None, None)
-    ridges = [each.strength for each in given if isinstance(each, Ridge)]
-    signs = [isinstance(each, NonNegative) for each in given]
-    known = all(each is None or isinstance(each, NonNegative | Ridge) for each in given)
-    if not known or signs[1]:
+    ridges = [each.ridge for each in given if each is not None and each.ridge > 0]
+    signs = [each is not None and each.is_cone for each in given]
+    if len(ridges) + sum(signs) < sum(each is not None for each in given) or signs[1]:
         raise ValueError(
             "constraints of PARAFAC2 must be 'nonnegative' for A (mode 0) or C (mode 2), as {0: 'nonnegative'}, or "
             f"one Ridge for all modes; got {constraints!r}. For evolving factors with constraints use matcouply"
