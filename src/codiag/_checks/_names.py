@@ -95,7 +95,8 @@ def public_names(names: Sequence[str], packages: Sequence[str] = ()) -> Callable
 ATTRIBUTES = {
     ("parafac", "cp_als", "cpd", "decompose", "factorise", "fit", "cp", "candecomp"): "codiag.factorize(tensor, rank)",
     ("CP", "PARAFAC"): "codiag.models.CP, with scikit-learn's interface, or codiag.drop_in.CP, with TensorLy's",
-    ("parafac2",): "codiag.drop_in",
+    ("Parafac2", "PARAFAC2"): "codiag.parafac2(slices, rank), or codiag.models.Parafac2",
+    ("evolving", "projections"): "codiag.parafac2, whose fits have them",
     ("non_negative_parafac", "non_negative_parafac_hals", "ntf"): "codiag.factorize(..., constraints='nonnegative')",
     ("load", "read"): "codiag.Factorization.load(path)",
     ("components", "loadings", "A", "B", "C", "modes"): "fit.factors, a tuple with an array for each mode",
