@@ -18,9 +18,6 @@ import numpy as np
 
 from codiag._parafac2._model import Factors, System
 
-MOST_FREE = 3000
-"""Largest number of entries of B and of a constrained C for which standard errors are computed."""
-
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
@@ -55,7 +52,7 @@ class Sensitivity:
     def _roots(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Roots of the covariances of B (rank, rank, m) and C (width, rank, m), and variances of C in addition.
 
-        None if there are too many unknowns.
+        None if a constrained C has more than about 3000 free entries.
         """
         system, rank = self._system, self.factors.rank
         core = system.common
@@ -70,7 +67,7 @@ class Sensitivity:
             beyond = (1 - np.sum(frame**2, axis=1))[:, None] * np.diag(outside)
             return root_b, np.einsum("jx,xrm->jrm", frame, root_c), beyond
         free = np.concatenate([np.ones(rank**2, dtype=bool), self.free_c.ravel()])
-        if np.sum(free) > MOST_FREE:
+        if np.sum(free) > 3000:
             return None
         spread = np.zeros((2 * rank**2, free.size))
         spread[: rank**2, : rank**2] = np.eye(rank**2)

@@ -208,7 +208,7 @@ class System:
             first * columns[:, i, :, None] * by_b[:, j, None] + second * columns[:, j, :, None] * by_b[:, i, None],
             first * right[:, j, :, None] * by_c[:, i, None] + second * right[:, i, :, None] * by_c[:, j, None],
         ]
-        return np.concatenate([part.reshape(len(a), i.size, -1) for part in parts], axis=2)
+        return np.concatenate([part.reshape(len(a), i.size, a.shape[1] ** 2) for part in parts], axis=2)
 
     def curvatures(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yield ranges of slices, the curvature of their rows of A, and its coupling with B and the span of C."""

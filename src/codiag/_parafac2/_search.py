@@ -27,10 +27,9 @@ from codiag._progress import tell
 from codiag.problem import LogEntry
 
 MOST_STARTS = 10
+"""Largest number of starts, and a third of it while much more than noise is left."""
 SAME = 1e-4
 """Relative difference of objectives below which two minima count as the same one."""
-MOST_COLUMNS = 1500
-"""Number of columns above which only the leading singular vectors are computed."""
 MOST_COST = 2e6
 """Entries of a step for all patterns of signs, above which there are no starts with signs."""
 MANY_ENTRIES = 5e6
@@ -143,7 +142,7 @@ def _alternating(run: _Run, rng: np.random.Generator) -> Iterator[tuple[str, Fac
 def _leading(stack: Stack, rank: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return the leading right singular vectors of all slices below each other, and the squares of the others."""
     width = stack.matrix.shape[1]
-    if width > MOST_COLUMNS:
+    if width > 1500:  # all vectors of the cross product would cost more than the fit
         _, sizes, right = svds(stack.matrix, rank, rng=rng)
         left = max(stack.squared_norm - float(sizes @ sizes), 0.0)
         return right[::-1].T, np.full(width - rank, left / (width - rank))

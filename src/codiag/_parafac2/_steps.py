@@ -14,7 +14,7 @@ MOST_DAMPING = 1e6
 """Damping, relative to the curvature, at which no step lowers the objective: the point is a minimum to rounding."""
 
 
-SAMPLED = 5e7
+SAMPLED = 5e6
 """Entries of the Jacobian, about, above which the curvature in B and C is that of some of the slices."""
 
 

@@ -109,7 +109,7 @@ def _on_model(facts: Facts) -> Iterator[str]:
         shift = facts.shift
         yield (
             f"Profiles shift along mode {facts.labels.names[shift.mode]!r} from sample to sample (root mean square "
-            f"{shift.points:.2g} points): codiag.parafac2 allows that, CP does not."
+            f"{shift.points:.2g} points): PARAFAC2 (codiag.parafac2) allows that, CP does not."
         )
     below = _share_below_zero(facts)
     if below > 0:

@@ -145,7 +145,7 @@ class Parafac2(Decomposition):
     ----------
     rank, n_iter_max, init, svd, normalize_factors, tol, nn_modes : as in `parafac2`
         Arguments of the function.
-    random_state, verbose, n_iter_parafac, linesearch, mask : as in `parafac2`
+    random_state, verbose, return_errors, n_iter_parafac, linesearch, mask : as in `parafac2`
         Arguments of the function.
 
     Attributes
@@ -171,6 +171,16 @@ class Parafac2(Decomposition):
     """
 
     function = staticmethod(parafac2)
+    order = ("rank", "n_iter_max", "init", "svd", "normalize_factors", "tol", "nn_modes", "random_state", "verbose",
+             "return_errors", "n_iter_parafac", "linesearch", "mask")  # fmt: skip
 
     def __repr__(self) -> str:
         return f"Rank-{self.rank} PARAFAC2 decomposition."
+
+
+Parafac2.__signature__ = Parafac2.__signature__.replace(  # as in TensorLy, whose class has another default
+    parameters=[
+        one.replace(default=False) if one.name == "linesearch" else one
+        for one in Parafac2.__signature__.parameters.values()
+    ]
+)

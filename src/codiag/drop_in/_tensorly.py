@@ -449,7 +449,7 @@ class Decomposition:
         options = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         function = type(self).function
         function = getattr(sys.modules[function.__module__], function.__name__)  # which TensorLy's tests replace
-        self.decomposition_, self.errors_ = function(tensor, **options, return_errors=True)
+        self.decomposition_, self.errors_ = function(tensor, **(options | {"return_errors": True}))
         return self.decomposition_
 
     def fit(self, tensor: Any) -> Any:

@@ -19,9 +19,6 @@ from codiag.diagnosis import FAIR
 from codiag.metrics import match_components
 from codiag.selection._choice import RankChoice
 
-N_FLIPS = 20
-"""Draws of random signs of the residual; the largest is what noise may have, at a level of about 5 %."""
-
 
 @dataclass(frozen=True, eq=False)
 class TriedSlices:
@@ -77,7 +74,7 @@ def choose_slices(
 
 
 def _largest_of_noise(slices: Slices, fit: Parafac2Fit, rng: np.random.Generator) -> float:
-    """Return the most that one component explains of noise like the residual: of this with random signs.
+    """Return the most that one component explains of noise like the residual: of this with random signs, 20 times.
 
     The residual is scaled up by its degrees of freedom, of which bases take many.
     """
@@ -85,7 +82,7 @@ def _largest_of_noise(slices: Slices, fit: Parafac2Fit, rng: np.random.Generator
         return 0.0
     pairs = zip(slices.arrays, fit.to_slices(), strict=True)
     residual = np.nan_to_num(np.concatenate([one - model for one, model in pairs]))
-    flipped = (residual * rng.choice([-1.0, 1.0], residual.shape) for _ in range(N_FLIPS))
+    flipped = (residual * rng.choice([-1.0, 1.0], residual.shape) for _ in range(20))
     largest = max(float(np.linalg.eigvalsh(one.T @ one)[-1]) for one in flipped)
     left = fit.noise_variance * slices.n_observed
     return largest if math.isnan(left) else largest * left / max(float(np.vdot(residual, residual)), 1e-300)
