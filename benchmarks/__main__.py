@@ -40,14 +40,14 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="grids to run; by default all of the chosen size")
     parser.add_argument("--full", action="store_true", help="the whole, hours rather than minutes")
     baseline = "another baseline: a function of a tensor, a rank and a seed that returns factors"
-    parser.add_argument("--peer", action="append", default=[], metavar="MODULE:FUNCTION", help=baseline)
+    parser.add_argument("--baseline", action="append", default=[], metavar="MODULE:FUNCTION", help=baseline)
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # for this program: how well everybody did is what it measures
     command = "make bench-full" if options.full else "make bench"
-    solvers = all_solvers(options.peer)
+    solvers = all_solvers(options.baseline)
     for grid in FULL if options.full else SMALL:
         if not options.names or grid.name in options.names:
-            whole = replace(grid, methods=[*grid.methods, *options.peer])
+            whole = replace(grid, methods=[*grid.methods, *options.baseline])
             publish(grid.name, command, partial(run_grid, whole, solvers, HERE))
     if options.names:
         return

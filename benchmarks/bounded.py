@@ -1,6 +1,6 @@
-"""Data that fits no model, and data with holes: what a fit costs, as a multiple of one run of a peer.
+"""Data that fits no model, and data with holes: what a fit costs, as a multiple of one run of a baseline.
 
-``python -m benchmarks.bounded`` runs all parts, with their names some of them. One thread, CPU seconds. A peer's run
+``python -m benchmarks.bounded`` runs all parts, with their names some of them. One thread, CPU seconds. A baseline
 ends after 100 iterations, or later where it has not come within 0.1 % of our relative error by then. It needs TensorLy,
 pyttb and, for one part, the folder of real data in ``CODIAG_DATA_DIR``.
 """
@@ -24,15 +24,26 @@ from codiag.synthetic import noisy_tensor
 from codiag.tensors import FactoredTensor, SparseTensor
 
 ITERATIONS, LATEST = 100, 800
-"""Iterations of a peer's run, and of the longest."""
+"""Iterations of a baseline's run, and of the longest."""
 
 WITHIN = 1e-3
 RUNS = 10
-"""Runs of a peer from random starts, the lowest of which our error is held against."""
+"""Runs of a baseline from random starts, the lowest of which our error is held against."""
 
-HEADINGS = ("data", "rank", "s", "s, peer", "times", "error", "peer's run", "its best of ten", "above it", "ended by")
+HEADINGS = (
+    "data",
+    "rank",
+    "s",
+    "s, baseline",
+    "times",
+    "error",
+    "baseline's run",
+    "its best of ten",
+    "above it",
+    "ended by",
+)
 
-Peer = Callable[[Any, int, int, int], float]
+Baseline = Callable[[Any, int, int, int], float]
 """From data, rank, iterations and seed to the relative error."""
 
 
@@ -153,16 +164,16 @@ def _fitted(tensor: Any, rank: int, **stated: Any) -> codiag.Factorization:
         return codiag.factorize(tensor, rank, rng=0, **stated)
 
 
-def _row(name: str, data: Any, rank: int, peer: Peer, runs: int = RUNS, **stated: Any) -> tuple[str, ...]:
-    """Fit data, let the peer run as long as it takes, and the best of its runs."""
+def _row(name: str, data: Any, rank: int, baseline: Baseline, runs: int = RUNS, **stated: Any) -> tuple[str, ...]:
+    """Fit data, let the baseline run as long as it takes, and the best of its runs."""
     fit, seconds = timed(lambda: _fitted(data, rank, **stated), time.thread_time)
     n_iterations = ITERATIONS
     while True:
-        theirs, their_seconds = timed(partial(peer, data, rank, n_iterations, 0), time.thread_time)
+        theirs, their_seconds = timed(partial(baseline, data, rank, n_iterations, 0), time.thread_time)
         if theirs <= (1 + WITHIN) * fit.relative_error or n_iterations >= LATEST:
             break
         n_iterations *= 2
-    best = min([theirs, *(peer(data, rank, ITERATIONS, seed) for seed in range(1, runs))])
+    best = min([theirs, *(baseline(data, rank, ITERATIONS, seed) for seed in range(1, runs))])
     ended = next((stage.name for stage in fit.history if "out of" in stage.name), "its own rule")
     numbers = (f"{seconds:.2f}", f"{their_seconds:.2f}", f"{seconds / their_seconds:.2f}")
     errors = (f"{fit.relative_error:.5f}", f"{theirs:.5f} ({n_iterations})", f"{best:.5f}")
@@ -179,7 +190,7 @@ def _shown(title: str, rows: Iterator[tuple[str, ...]]) -> str:
 
 def recordings() -> str:
     whole, lost = recording(missing=0.0), recording()
-    rows: list[tuple[str, np.ndarray, Peer, dict[str, Any]]] = [
+    rows: list[tuple[str, np.ndarray, Baseline, dict[str, Any]]] = [
         ("neurons 80 x 150 x 100, a fifth of the pairs missing", lost, masked_als, {}),
         ("the same complete", whole, masked_als, {}),
         ("with one entry missing", one_hole(whole), masked_als, {}),
@@ -188,7 +199,7 @@ def recordings() -> str:
     ]
     return _shown(
         "Recordings: neurons, time and trials",
-        (_row(name, data, 4, peer, 3, **stated) for name, data, peer, stated in rows),
+        (_row(name, data, 4, baseline, 3, **stated) for name, data, baseline, stated in rows),
     )
 
 

@@ -9,9 +9,9 @@ from benchmarks.grid import Grid
 from codiag.synthetic import PlantedTensor, noisy_tensor
 from experiments.simulated import nonorthogonal_model, orthogonal_model
 
-PEERS = ["TensorLy parafac", "TensorLy parafac, orthogonalised", "pyttb cp_als"]
+BASELINES = ["TensorLy parafac", "TensorLy parafac, orthogonalised", "pyttb cp_als"]
 LOUD = (1e-3, 1e-2)
-SLOW_PEERS = ["pytensorlab cpd"]
+SLOW_BASELINES = ["pytensorlab cpd"]
 OURS = ["auto", "nojd0", "nojd1", "nls", "nls, replacing"]
 OURS += ["als", "als, svd start", "als, orthogonalised", "als, line search"]
 
@@ -35,7 +35,7 @@ def nonorthogonal(size: int, noise: float, seed: int) -> PlantedTensor:
 
 def _of_shapes(name: str, title: str, shapes: list[str], rank: int, noises: Sequence[float] = (0.0, *LOUD)) -> Grid:
     """Return a comparison of the default with other libraries."""
-    return Grid(name, title, shaped, {"shape": shapes, "rank": [rank], "noise": noises}, ["auto", *PEERS], 10)
+    return Grid(name, title, shaped, {"shape": shapes, "rank": [rank], "noise": noises}, ["auto", *BASELINES], 10)
 
 
 SMALL: Sequence[Grid] = (
@@ -62,15 +62,15 @@ SMALL: Sequence[Grid] = (
         "symmetrised by codiag's methods",
         nonorthogonal,
         {"size": [20], "noise": [1e-3]},
-        ["auto", "nojd0", "nojd1", "nls", "als", *PEERS],
+        ["auto", "nojd0", "nojd1", "nls", "als", *BASELINES],
         10,
     ),
 )
 
 FULL: Sequence[Grid] = (
-    replace(SMALL[0], methods=["auto", *PEERS, *SLOW_PEERS]),
+    replace(SMALL[0], methods=["auto", *BASELINES, *SLOW_BASELINES]),
     SMALL[1],
-    replace(SMALL[2], methods=[*OURS, *PEERS, *SLOW_PEERS]),
+    replace(SMALL[2], methods=[*OURS, *BASELINES, *SLOW_BASELINES]),
     _of_shapes(
         "shapes",
         "Factors of their own in every mode, and higher orders; Gaussian noise of the stated share of the norm",
@@ -90,7 +90,7 @@ FULL: Sequence[Grid] = (
         "How many of 50 runs end within 1 % of the objective that least squares reaches from the truth",
         shaped,
         {"shape": ["20x20x20", "symmetric 20x20x20"], "rank": [20], "noise": [1e-3]},
-        [*OURS, *PEERS, *SLOW_PEERS],
+        [*OURS, *BASELINES, *SLOW_BASELINES],
         50,
     ),
 )

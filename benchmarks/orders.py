@@ -31,7 +31,7 @@ AXES: dict[str, Sequence[Any]] = {
     "noise": [0.0, 1e-3, 1e-2],
 }
 OURS, RANDOM = "codiag", "codiag from one random start"
-PEERS = ["TensorLy parafac", "TensorLy parafac, orthogonalised"]
+BASELINES = ["TensorLy parafac", "TensorLy parafac, orthogonalised"]
 SETUP = (
     "Factors uniform on the sphere, weights N(0, 1) or all one, Gaussian noise of the stated share of the norm, "
     "symmetrized where the tensor is symmetric."
@@ -89,7 +89,7 @@ def _row(place: Cell, method: str, records: Sequence[Record]) -> tuple[str, ...]
     )
     success = error <= np.maximum(1.001 * oracle, 1e-10)
     worst = np.max(error / np.maximum(oracle, 1e-10))
-    direct = "-" if method in PEERS or method == RANDOM else f"{np.mean(success & (random == 0)):.1%}"
+    direct = "-" if method in BASELINES or method == RANDOM else f"{np.mean(success & (random == 0)):.1%}"
     kind = "symmetric" if place["symmetric"] else "not symmetric"
     names = (place["shape"], kind, place["weights"], f"{place['noise']:g}", method, str(len(records)))
     return (*names, f"{np.mean(success):.1%}", f"{worst:.4g}", direct, f"{np.median(cpu):.2f}", f"{np.max(cpu):.2f}")
@@ -99,7 +99,7 @@ def report_of(places: Sequence[Cell], records: Sequence[Record]) -> Report:
     """Return the table of all methods at these places."""
     rows = []
     for place in places:
-        for method in (OURS, RANDOM, *PEERS):
+        for method in (OURS, RANDOM, *BASELINES):
             here = select(records, **place, method=method)
             rows += [_row(place, method, here)] if here else []
     headings = (
@@ -124,7 +124,7 @@ def _report(records: Sequence[Record]) -> Report:
 
 def _cells(n_seeds: int, n_others: int, _quick: bool) -> list[Cell]:
     ours = combinations({"seed": range(n_seeds), **AXES, "method": [OURS]})
-    return [*ours, *combinations({"seed": range(n_others), **AXES, "method": [RANDOM, *PEERS]})]
+    return [*ours, *combinations({"seed": range(n_others), **AXES, "method": [RANDOM, *BASELINES]})]
 
 
 def experiment(n_seeds: int, n_others: int) -> Experiment:

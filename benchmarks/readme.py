@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 import codiag
-from benchmarks import constrained, peers, peers_ajd, scale
-from benchmarks.grids import FULL, PEERS, SLOW_PEERS
+from benchmarks import baseline_ajd, baseline_tests, constrained, scale
+from benchmarks.grids import BASELINES, FULL, SLOW_BASELINES
 from benchmarks.measure import machine
 from benchmarks.solvers import all_solvers
 from experiments.records import Cell, Record, select
@@ -95,7 +95,7 @@ def _limit(n_seeds: int) -> list[Place]:
 
 def _optima(n_seeds: int) -> list[Place]:
     axes: dict[str, list[Any]] = {"shape": ["20x20x20"], "rank": [20], "noise": [1e-3]}
-    grid = replace(FULL[-1], n_seeds=n_seeds, axes=axes, methods=["auto", *PEERS, *SLOW_PEERS])
+    grid = replace(FULL[-1], n_seeds=n_seeds, axes=axes, methods=["auto", *BASELINES, *SLOW_BASELINES])
     return [Place("20 x 20 x 20, rank 20, noise 0.1 %", grid.experiment(all_solvers()), {})]
 
 
@@ -158,7 +158,7 @@ def large(_: Path) -> dict[str, Any]:
 
 def tensorly_tests(_: Path) -> dict[str, Any]:
     """Return how many of TensorLy's own tests pass with our functions in place of its own."""
-    outcomes = [result for _test, result, _reason in peers.run("tensorly", [])]
+    outcomes = [result for _test, result, _reason in baseline_tests.run("tensorly", [])]
     return {"passed": outcomes.count("passed"), "of": len(outcomes)}
 
 
@@ -167,7 +167,7 @@ def pyriemann_tests(folder: Path) -> dict[str, Any]:
     path = folder / "test_geometry_ajd.py"
     if not path.exists():
         raise FileNotFoundError(f"put tests/test_geometry_ajd.py of pyriemann's source distribution into {folder}")
-    counts = [int(number) for number in re.findall(r"\| (\d+) ", peers_ajd.run(path))]
+    counts = [int(number) for number in re.findall(r"\| (\d+) ", baseline_ajd.run(path))]
     passed, failed = sum(counts[::3]), sum(counts[1::3])
     return {"passed": passed, "of": passed + failed}
 

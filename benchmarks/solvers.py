@@ -35,15 +35,15 @@ def ours(method: Method) -> Solver:
     return solve
 
 
-def all_solvers(peers: Sequence[str] = ()) -> dict[str, Solver]:
-    """Return codiag's methods, the baselines that are installed, and peers given as ``module:function``."""
+def all_solvers(others: Sequence[str] = ()) -> dict[str, Solver]:
+    """Return codiag's methods, the baselines that are installed, and others given as ``module:function``."""
     solvers = {name: ours(method) for name, method in (METHODS | VARIANTS).items()}
     for baseline in BASELINES:
         if baseline.installed:
             solvers[baseline.name] = _theirs(baseline.solve)
-    for peer in peers:
-        module, _, function = peer.partition(":")
-        solvers[peer] = _theirs(getattr(importlib.import_module(module), function))
+    for name in others:
+        module, _, function = name.partition(":")
+        solvers[name] = _theirs(getattr(importlib.import_module(module), function))
     return solvers
 
 

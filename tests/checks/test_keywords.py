@@ -77,7 +77,8 @@ def test_the_same_arguments_come_in_the_same_order():
     assert expected == "loss constraints mask weights symmetric init method labels rng progress".split()  # noqa: SIM905
     for function in (codiag.choose_rank, codiag.factorize_each):
         names = list(inspect.signature(function).parameters)
-        assert [name for name in names[2:] if name != "n_jobs"] == expected
+        assert names[2 : 2 + len(expected)] == expected
+        assert set(names[2 + len(expected) :]) <= {"n_jobs", "model"}
     of_fit = {"mask", "weights", "symmetric", "labels", "progress"}  # of the data, or of a call, not of an estimator
     names = list(inspect.signature(models.CP).parameters)
     assert names[1:-1] == [name for name in expected if name not in of_fit | {"rng"}]

@@ -187,13 +187,13 @@ def test_a_ridge_makes_errors_finite_but_not_small():
 
 
 def test_errors_of_many_unknowns_are_those_of_few_to_the_draws(monkeypatch):
-    """By random signs of the residual in place of matrices of all unknowns; rows that are not determined stay so."""
+    """By draws of the noise in place of matrices of all unknowns; rows that are not determined stay so."""
     entries, observed = hardly_observed()
     stated = [{"weights": observed}, {"mask": mask()}, {"mask": mask(), "constraints": "nonnegative"}]
     few = [codiag.factorize(entries, 3, **known, rng=0) for known in stated]
     errors = [(fit.standard_errors, fit.weight_standard_errors) for fit in few]
     monkeypatch.setattr("codiag.inference._sensitivity.MOST_UNKNOWNS", 10)
-    monkeypatch.setattr("codiag.inference._linearization.MOST_UNKNOWNS", 10)
+    monkeypatch.setattr("codiag.inference._simulation.MOST_UNKNOWNS", 10)
     many = [codiag.factorize(entries, 3, **known, rng=0) for known in stated]
     assert np.all(np.isinf(many[0].standard_errors[1]))
     assert many[0]._sensitivity.undetermined == ((), (5,), ())

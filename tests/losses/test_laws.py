@@ -99,7 +99,7 @@ def test_steps_never_go_up_and_end_where_no_move_leads_down(case):
     objective = GeneralizedObjective(problem)
     point = objective.parametrization.vectorize(result.components)
     value, gradient = objective.value_and_gradient(point)
-    free = objective.free(point, gradient)
+    free = objective.free_variables(point, gradient)
     assert np.max(np.abs(free * gradient)) < 1e-3 * value / np.max(np.abs(point))
     assert np.all(gradient[free == 0] >= 0)
 

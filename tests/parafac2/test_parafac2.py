@@ -190,7 +190,7 @@ class TestMissing:
         assert np.isnan(fit.standard_errors[0]).all()
 
     def test_a_mask_is_as_nan(self):
-        slices = planted(8, 2, sizes=(12,), noise=0.1, rng=0).slices
+        slices = planted(8, 2, sizes=(12,), noise=0.02, rng=0).slices
         seen = [np.random.default_rng(k).random(one.shape) < 0.8 for k, one in enumerate(slices)]
         holes = [np.where(known, one, np.nan) for known, one in zip(seen, slices, strict=True)]
         first, second = codiag.parafac2(holes, 2, rng=0), codiag.parafac2(slices, 2, mask=seen, rng=0)

@@ -98,7 +98,7 @@ def test_tables_say_who_refused(tmp_path):
     assert [series.label for series in report.figures[0].panels[0].series] == ["auto", "als", "oracle"]
 
 
-def test_peers_are_found_by_module_and_function():
+def test_baselines_are_found_by_module_and_function():
     assert "tests_peer:solve" not in all_solvers()
     assert "math:hypot" in all_solvers(["math:hypot"])
 
@@ -116,9 +116,9 @@ def test_grids_name_methods_that_exist(grid):
     assert grid.problem(**cell, seed=0).tensor.ndim >= 3
 
 
-def test_peers_get_our_functions_in_every_place(monkeypatch):
+def test_baselines_get_our_functions_in_every_place(monkeypatch):
     tensorly = pytest.importorskip("tensorly.decomposition", reason="TensorLy is not installed")
-    from benchmarks.peers import replace_tensorly
+    from benchmarks.baseline_tests import replace_tensorly
     from codiag import drop_in
 
     places = [sys.modules[f"tensorly.decomposition{name}"] for name in ("", "._cp", "._parafac2")]
@@ -131,9 +131,9 @@ def test_peers_get_our_functions_in_every_place(monkeypatch):
     assert tensorly.CP is drop_in.CP
 
 
-def test_outcomes_of_peers_are_counted():
+def test_outcomes_of_baselines_are_counted():
     pytest.importorskip("tensorly", reason="TensorLy is not installed")
-    from benchmarks.peers import report
+    from benchmarks.baseline_tests import report
 
     outcomes = [("a.py::one", "passed", ""), ("a.py::two", "failed", "error 0.31 > 0.1"), ("b.py::x", "passed", "")]
     text = report("tensorly", [*outcomes, ("a.py::three", "failed", "error 0.42 > 0.1")])
@@ -143,9 +143,9 @@ def test_outcomes_of_peers_are_counted():
 
 
 @pytest.mark.slow
-def test_peers_run_in_a_process_of_their_own():
+def test_baselines_run_in_a_process_of_their_own():
     pytest.importorskip("tensorly", reason="TensorLy is not installed")
-    from benchmarks.peers import run
+    from benchmarks.baseline_tests import run
 
     outcomes = run("tensorly", ["-k", "test_parafac_linesearch or test_parafac_does_not_modify_init"])
     assert sorted(outcome for _, outcome, _ in outcomes) == ["passed", "passed"]

@@ -55,6 +55,11 @@ def test_functions_that_are_named_exist(path, name):
     assert re.search(rf"^ *(?:def|class) {name.split('.')[-1]}\b", text, re.MULTILINE)
 
 
+@pytest.mark.parametrize(("package", "files"), re.findall(r"(?m)^\| `(\w+)/` \| (.*?) \|", GUIDE.read_text()))
+def test_files_that_are_named_exist(package, files):
+    assert [name for name in re.findall(r"`(_\w+\.py)`", files) if not (SOURCE / package / name).exists()] == []
+
+
 def test_the_path_is_short():
     assert 10 < len(STEPS) <= 25
 

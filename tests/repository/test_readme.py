@@ -65,6 +65,7 @@ class TestRecord:
         "10 % noise",
         "below about 0.3",
         "above 1 %",
+        "PARAFAC2",
         "AISTATS 2015",
         "at most 1 % above",
         "(0.1 % in the rows",

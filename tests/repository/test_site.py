@@ -48,6 +48,21 @@ def test_links_to_sections_of_the_measurements_exist(page):
     assert [anchor for anchor in linked if anchor not in known] == []
 
 
+def sections_of(page):
+    """Return the anchors of a page: of its headings, and those that it names."""
+    text = re.sub(r"(?ms)^```.*?^```", "", page.read_text())
+    headings = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in re.findall(r"(?m)^#+ (.*)$", text)]
+    return {heading.strip().replace(" ", "-") for heading in headings} | set(re.findall(r"(?m)^\(([\w-]+)\)=", text))
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda path: path.relative_to(DOCS).as_posix())
+def test_links_to_sections_of_pages_exist(page):
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#([\w-]+)\)", page.read_text()):
+        path = (page.parent / target).resolve() if target else page
+        if path.suffix == ".md" and path.name not in ("benchmarks.md", "RESULTS.md"):
+            assert anchor in sections_of(path), f"{target}#{anchor}"
+
+
 @pytest.mark.parametrize(
     ("page", "file"),
     [

@@ -30,6 +30,17 @@ def test_it_unpacks(fit):
     assert_allclose(np.einsum("r,ar,br,cr->abc", weights, *factors), fit.to_tensor(), atol=1e-12)
 
 
+def test_it_has_what_scripts_use(fit):
+    names = """weights factors rank shape relative_error explained_variance converged history problem rank_choice
+    standard_errors entry_standard_errors weight_standard_errors conf_int bootstrap noise_model diagnose describe
+    transform predict to_tensor to_table to_xarray plot save load""".split()  # noqa: SIM905
+    assert [name for name in names if not hasattr(fit, name)] == []
+    told = fit.diagnose()
+    assert all(hasattr(told, name) for name in ("components", "samples", "pairs", "modes", "p_missed"))
+    choice = codiag.choose_rank(fit.to_tensor(), range(1, 4), rng=0)
+    assert all(hasattr(choice, name) for name in ("rank", "table", "fits", "reason", "plot"))
+
+
 def test_entries_are_predicted_without_the_tensor(fit):
     indices = np.random.default_rng(0).integers(0, 6, (20, 3))
     assert_allclose(fit.predict(indices), fit.to_tensor()[tuple(indices.T)], rtol=1e-12, atol=1e-14)

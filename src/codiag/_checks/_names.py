@@ -93,7 +93,9 @@ def public_names(names: Sequence[str], packages: Sequence[str] = ()) -> Callable
 ATTRIBUTES = {
     ("parafac", "cp_als", "cpd", "decompose", "factorise", "fit", "cp", "candecomp"): "codiag.factorize(tensor, rank)",
     ("CP", "PARAFAC"): "codiag.models.CP, with scikit-learn's interface, or codiag.drop_in.CP, with TensorLy's",
-    ("tucker", "Tucker"): "tensorly.decomposition.tucker; codiag has CP decompositions only",
+    ("Parafac2", "PARAFAC2"): "codiag.parafac2(slices, rank), or codiag.models.Parafac2",
+    ("evolving", "projections"): "codiag.parafac2, whose fits have them",
+    ("tucker", "Tucker"): "tensorly.decomposition.tucker; codiag has CP and PARAFAC2 only",
     ("non_negative_parafac", "non_negative_parafac_hals", "ntf"): "codiag.factorize(..., constraints='nonnegative')",
     ("cp_apr", "gcp_opt"): "codiag.factorize(..., loss='poisson')",
     ("load", "read"): "codiag.Factorization.load(path)",

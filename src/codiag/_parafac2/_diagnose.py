@@ -20,14 +20,8 @@ from codiag.tensors import FactoredTensor
 if TYPE_CHECKING:
     from codiag._parafac2._fit import Parafac2Fit
 
-EQUAL = 0.95
-"""Expected congruence with the true component from which it counts as determined, as for CP."""
-
 LEVEL = 0.05
-"""Level of the tests of all slices together."""
-
-MOST_FOR_CP = 10**6
-"""Largest number of entries for which CP is fitted, too."""
+"""Level of the tests of all slices together, and chance of a lower minimum, from which they are told."""
 
 
 def assess(fit: Parafac2Fit) -> Assessment:
@@ -71,7 +65,7 @@ def _verdict(error: float) -> tuple[str, str]:
     if math.isnan(error):
         return UNKNOWN, "standard errors are not known"
     congruence = 1 - error**2 / 2
-    if congruence >= EQUAL:
+    if congruence >= 0.95:  # as for CP
         return "determined", ""
     verdict = "roughly determined" if congruence >= FAIR else NOT
     return verdict, f"its standard error is {error:.2g} of its length"
@@ -168,5 +162,5 @@ def _plain_cp(fit: Parafac2Fit) -> str:
 
 
 def _can_be_cp(slices: Slices) -> bool:
-    is_small = slices.n_observed <= MOST_FOR_CP and not slices.is_sparse and not slices.n_missing
+    is_small = slices.n_observed <= 10**6 and not slices.is_sparse and not slices.n_missing
     return is_small and len(set(slices.sizes.tolist())) == 1

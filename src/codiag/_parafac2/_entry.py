@@ -13,7 +13,7 @@ from codiag._arrays import few_threads
 from codiag._checks import ConvergenceWarning, RNGLike, as_generator, explains_keywords
 from codiag._parafac2._fit import Parafac2Fit
 from codiag._parafac2._form import in_form
-from codiag._parafac2._model import Factors
+from codiag._parafac2._model import Factors, Rules
 from codiag._parafac2._slices import Slices
 from codiag._parafac2._solve import Solution, as_rules, scale_of, solve
 from codiag._progress import progress_if
@@ -36,10 +36,6 @@ def parafac2(
     :math:`P_k`: the evolving factors :math:`P_k B` of slice k may differ from slice to slice, and have other numbers of
     rows, but their correlations :math:`B^\top B` are the same in all. It is for chromatograms whose peaks shift,
     patients seen on different days, and donors with different numbers of cells.
-
-    *Needs* four slices or more. *Costs* one pass over the slices to compress them, and a few over the compressed ones.
-    *Guarantees* a local minimum, and says in ``fit.p_missed`` how likely a lower one was missed. *Fails* if the
-    correlations differ between slices, which ``fit.diagnose()`` tests.
 
     Parameters
     ----------
@@ -79,6 +75,14 @@ def parafac2(
 
     Notes
     -----
+    **Assumptions.** Four slices or more.
+
+    **Complexity.** One pass over the slices to compress them, and a few over the compressed ones.
+
+    **Guarantees.** A local minimum; ``fit.p_missed`` is the chance that a lower one was missed.
+
+    **Limitations.** Fails if the correlations differ between slices, which ``fit.diagnose()`` tests.
+
     The slices are compressed by QR decompositions. Starts are compared in the space of the leading right singular
     vectors: joint diagonalization of the cross products :math:`X_k^\top X_k`, less those of noise; and singular
     vectors. Both begin with positive weights. Starts with signs and random starts follow unless the two agree and leave
@@ -122,18 +126,18 @@ def fitted(
     """Return the fit of checked slices, from the usual starts or a given one."""
     scale = scale_of(data)
     rules = as_rules(constraints, scale)
-    seed = int(rng) if isinstance(rng, int | np.integer) else None
     generator = as_generator(rng, apart=True)
     scaled = replace(data, arrays=tuple(one / scale for one in data.arrays))
     with few_threads(float(np.sum(data.sizes)) * data.width * rank):
         found = solve(scaled, rank, rules, generator, start)
-    return as_fit(data, found, scale, rules, seed)
+    return _as_fit(data, found, scale, rules, rng)
 
 
-def as_fit(data: Slices, found: Solution, scale: float, rules: Any, seed: int | None) -> Parafac2Fit:
+def _as_fit(data: Slices, found: Solution, scale: float, rules: Rules, rng: RNGLike) -> Parafac2Fit:
     """Return a solution in the form of users, in the units of the data."""
     from codiag import __version__
 
+    settings = {"version": __version__, "rng": int(rng) if isinstance(rng, int | np.integer) else None}
     form = in_form(found.factors, found.bases)
     norm = data.squared_norm / scale**2
     known = {"nonnegative_a": rules.nonnegative_a, "nonnegative_c": rules.nonnegative_c, "ridge": rules.ridge}
@@ -149,5 +153,6 @@ def as_fit(data: Slices, found: Solution, scale: float, rules: Any, seed: int | 
         data.rows,
         data,
         known,
-        {"version": __version__, "rng": seed},
+        settings,
+        tuple(math.sqrt(max(value, 0.0) / norm) for value in found.values),
     )

@@ -18,9 +18,6 @@ import numpy as np
 
 from codiag._parafac2._model import Factors, System
 
-MOST_FREE = 3000
-"""Largest number of entries of B and of a constrained C for which standard errors are computed."""
-
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
@@ -55,7 +52,7 @@ class Sensitivity:
     def _roots(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Roots of the covariances of B (rank, rank, m) and C (width, rank, m), and variances of C in addition.
 
-        None if there are too many unknowns.
+        None if a constrained C has more than about 3000 free entries.
         """
         system, rank = self._system, self.factors.rank
         core = system.common
@@ -65,11 +62,12 @@ class Sensitivity:
         frame, width = system.frame, self.factors.c.shape[0]
         outside = np.linalg.pinv(system.gram, hermitian=True)
         if self.free_c.all():
-            root_b, root_c = np.split(self._root(core).reshape(2 * rank, rank, -1), 2)
+            root = self._root(core)
+            root_b, root_c = np.split(root.reshape(2 * rank, rank, root.shape[1]), 2)
             beyond = (1 - np.sum(frame**2, axis=1))[:, None] * np.diag(outside)
             return root_b, np.einsum("jx,xrm->jrm", frame, root_c), beyond
         free = np.concatenate([np.ones(rank**2, dtype=bool), self.free_c.ravel()])
-        if np.sum(free) > MOST_FREE:
+        if np.sum(free) > 3000:
             return None
         spread = np.zeros((2 * rank**2, free.size))
         spread[: rank**2, : rank**2] = np.eye(rank**2)
@@ -79,7 +77,8 @@ class Sensitivity:
         root = np.zeros((free.size, int(np.sum(free)) - self._n_undetermined))
         root[free] = self._root(matrix[np.ix_(free, free)])
         shape = (width, rank, root.shape[1])
-        return root[: rank**2].reshape(rank, rank, -1), root[rank**2 :].reshape(shape), np.zeros((width, rank))
+        root_b, root_c = root[: rank**2].reshape(rank, *shape[1:]), root[rank**2 :].reshape(shape)
+        return root_b, root_c, np.zeros((width, rank))
 
     @property
     def _n_undetermined(self) -> int:
@@ -110,8 +109,8 @@ class Sensitivity:
         assert self._roots is not None
         root_b, root_c, _ = self._roots
         inside = np.einsum("jx,jrm->xrm", self._system.frame, root_c)
-        m = root_b.shape[2]
-        return np.concatenate([root_b.reshape(-1, m), inside.reshape(-1, m)])
+        shape = (self.factors.rank**2, root_b.shape[2])
+        return np.concatenate([root_b.reshape(shape), inside.reshape(shape)])
 
     def variances_c(self) -> np.ndarray:
         """Return the variances of the entries of unit columns of C."""
@@ -148,14 +147,15 @@ class Sensitivity:
         """
         system, b = self._system, self.factors.b
         rank = self.factors.rank
-        root_b = self._inside[: rank**2].reshape(rank, rank, -1)
+        root_b = self._inside[: rank**2].reshape(rank, rank, self._inside.shape[1])
         pairs = np.stack(np.triu_indices(rank, 1))
         for part, inverse, coupling in self._slices():
             left, sizes, right = system.decomposed(self.factors.a[part])
             sizes = np.maximum(sizes, 1e-12 * np.max(sizes))
             norm = np.hypot(sizes[:, pairs[0]], sizes[:, pairs[1]])
             weights = np.stack([sizes[:, pairs[1]] / norm, -sizes[:, pairs[0]] / norm])
-            for_a, common = system.jacobians(self.factors.a[part], left, right, pairs, weights)
+            for_a = system.jacobian_a(left, right, pairs, weights)
+            common = system.jacobian_common(self.factors.a[part], left, right, pairs, weights)
             root = -(common @ self._inside - for_a @ (inverse @ (coupling @ self._inside))) / norm[:, :, None]
             own = for_a @ inverse @ np.swapaxes(for_a, 1, 2) + np.eye(pairs.shape[1])
             own = own / (norm[:, :, None] * norm[:, None, :])

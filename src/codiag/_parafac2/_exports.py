@@ -20,13 +20,10 @@ if TYPE_CHECKING:
 
 FORMAT = "codiag parafac2 1"
 
-DIRECT = (
+REFERENCES = (
     "H. A. L. Kiers, J. M. F. ten Berge and R. Bro, PARAFAC2 - Part I. A direct fitting algorithm for the PARAFAC2 "
-    "model, J. Chemometrics 13, 1999"
-)
-START = (
-    "P. Tichavsky and A. Yeredor, Fast approximate joint diagonalization incorporating weight matrices, IEEE Trans. "
-    "Signal Process. 57(3), 2009 (start by joint diagonalization)"
+    "model, J. Chemometrics 13, 1999; P. Tichavsky and A. Yeredor, Fast approximate joint diagonalization "
+    "incorporating weight matrices, IEEE Trans. Signal Process. 57(3), 2009 (start by joint diagonalization)"
 )
 
 
@@ -45,7 +42,7 @@ def description(fit: Parafac2Fit) -> str:
         f"{100 * (1 - fit.relative_error**2):.4g} % of the variance. It was computed with codiag "
         f"{fit._settings.get('version')}{'' if seed is None else f' (rng={seed})'}, the best of "
         f"{counted(n_starts, 'start')}, and {'converged' if fit.converged else 'did not converge'}. Standard "
-        f"errors and confidence intervals are by first-order theory, for white noise.\n\nReferences: {DIRECT}; {START}."
+        f"errors and confidence intervals are by first-order theory, for white noise.\n\nReferences: {REFERENCES}."
     )
 
 

@@ -81,6 +81,7 @@ class Parafac2Fit:
     _slices: Slices | None = None
     _rules: Mapping[str, Any] = field(default_factory=dict)
     _settings: Mapping[str, Any] = field(default_factory=dict)
+    _errors: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "history", History(self.history))

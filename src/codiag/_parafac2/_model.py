@@ -158,61 +158,60 @@ class System:
         gram = (factors.a.T @ factors.a) * (factors.b.T @ factors.b)
         return cls(factors, ridge, frame, triangle, gram)
 
-    def parts(self) -> Iterator[slice]:
-        """Yield ranges of slices whose Jacobians fit into memory."""
+    @cached_property
+    def _kept(self) -> list[tuple[slice, np.ndarray, np.ndarray]] | None:
+        """The Jacobians of all slices, if they fit into memory."""
         n, rank = self.factors.a.shape
-        most = max(BLOCK // (rank**4 + 1), 1)
-        yield from (slice(start, min(start + most, n)) for start in range(0, n, most))
+        return list(self._computed()) if n * rank**4 <= BLOCK else None
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yield ranges of slices, and their Jacobians for rows of A, and for B and the span of C."""
-        for part in self.parts():
-            a = self.factors.a[part]
+        return self._computed() if self._kept is None else iter(self._kept)
+
+    def _computed(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        n, rank = self.factors.a.shape
+        most = max(BLOCK // (rank**4 + 1), 1)
+        for start in range(0, n, most):
+            a = self.factors.a[start : start + most]
             left, sizes, right = self.decomposed(a)
-            yield part, *self.jacobians(a, left, right, *pairs_of(sizes))
+            own = left, right, *pairs_of(sizes)
+            yield slice(start, start + len(a)), self.jacobian_a(*own), self.jacobian_common(a, *own)
+
+    def curvatures_a(self) -> np.ndarray:
+        """Return the curvatures of the rows of A if B and C are given."""
+        left, sizes, right = self.decomposed(self.factors.a)
+        jacobian = self.jacobian_a(left, right, *pairs_of(sizes))
+        return np.swapaxes(jacobian, 1, 2) @ jacobian
 
     def decomposed(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return U, s and V' of :math:`B D_k` times the transposed triangle of C, for some slices."""
         left, sizes, right = np.linalg.svd((self.factors.b * a[:, None, :]) @ self.triangle.T)
         return left, sizes, right
 
-    def jacobians(
-        self, a: np.ndarray, left: np.ndarray, right: np.ndarray, pairs: np.ndarray, weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return derivatives of weighted sums of entries (i, j) and (j, i), by rows of A, and by B and the span of C.
+    def jacobian_a(self, left: np.ndarray, right: np.ndarray, pairs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return derivatives of weighted sums of entries (i, j) and (j, i) by the rows of A, (n, pairs, rank).
 
         Entries are in the coordinates of `left` and `right`, as `decomposed` returns them.
         """
-        rank, (i, j), (first, second) = a.shape[1], pairs, weights
-        turned_b = np.swapaxes(left, 1, 2) @ self.factors.b
-        turned_c = np.swapaxes(right @ self.triangle, 1, 2)  # (component, j)
-        along_b = a[:, :, None] * turned_c
-        along_c = turned_b * a[:, None, :]
+        (i, j), (first, second) = pairs, weights[..., None]
+        for_b, for_c = np.swapaxes(left, 1, 2) @ self.factors.b, right @ self.triangle
+        return np.asarray(first * for_b[:, i] * for_c[:, j] + second * for_b[:, j] * for_c[:, i])
+
+    def jacobian_common(
+        self, a: np.ndarray, left: np.ndarray, right: np.ndarray, pairs: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
+        """Return the same by B and by the span of C, (n, pairs, 2 rank^2)."""
+        (i, j), (first, second) = pairs, weights[..., None, None]
         columns = np.swapaxes(left, 1, 2)
-
-        def combined(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-            one = rows[:, i, :, None] * others[:, j, None, :]
-            return first[:, :, None, None] * one + second[:, :, None, None] * rows[:, j, :, None] * others[:, i, None]
-
-        for_b = combined(columns, np.swapaxes(along_b, 1, 2))
-        for_c = first[:, :, None, None] * right[:, j, :, None] * along_c[:, i, None, :]
-        for_c += second[:, :, None, None] * right[:, i, :, None] * along_c[:, j, None, :]
-        last = np.swapaxes(turned_c, 1, 2)
-        for_a = first[:, :, None] * turned_b[:, i] * last[:, j] + second[:, :, None] * turned_b[:, j] * last[:, i]
-        shape = (a.shape[0], i.size, rank * rank)
-        return for_a, np.concatenate([for_b.reshape(shape), for_c.reshape(shape)], axis=2)
-
-    @cached_property
-    def eliminated(self) -> list[tuple[slice, np.ndarray, np.ndarray]] | None:
-        """Curvature of rows of A and their coupling, if small enough to be kept."""
-        n, rank = self.factors.a.shape
-        return list(self._curvatures()) if n * rank**3 * 2 <= BLOCK else None
+        by_b, by_c = a[:, None, :] * (right @ self.triangle), a[:, None, :] * (columns @ self.factors.b)
+        parts = [
+            first * columns[:, i, :, None] * by_b[:, j, None] + second * columns[:, j, :, None] * by_b[:, i, None],
+            first * right[:, j, :, None] * by_c[:, i, None] + second * right[:, i, :, None] * by_c[:, j, None],
+        ]
+        return np.concatenate([part.reshape(len(a), i.size, a.shape[1] ** 2) for part in parts], axis=2)
 
     def curvatures(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yield ranges of slices, the curvature of their rows of A, and its coupling with B and the span of C."""
-        return self._curvatures() if self.eliminated is None else iter(self.eliminated)
-
-    def _curvatures(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         for part, for_a, common in self.blocks():
             turned = np.swapaxes(for_a, 1, 2)
             yield part, turned @ for_a, turned @ common
@@ -220,11 +219,8 @@ class System:
     @cached_property
     def common(self) -> np.ndarray:
         """Curvature in B and the span of C."""
-        total = 0.0
-        for _, _, jacobian in self.blocks():
-            flat = jacobian.reshape(-1, jacobian.shape[2])
-            total = total + flat.T @ flat
-        return np.asarray(total)
+        flat = (jacobian.reshape(-1, jacobian.shape[2]) for _, _, jacobian in self.blocks())
+        return np.asarray(sum(part.T @ part for part in flat))
 
 
 def pairs_of(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,18 +14,26 @@ from scipy.special import betaln
 
 from codiag._parafac2._model import Factors, Rules
 from codiag._parafac2._stack import Stack
-from codiag._parafac2._starts import cross_products, positive_starts, refitted_weights, signed_rounds, signed_starts
+from codiag._parafac2._starts import (
+    cross_products,
+    n_patterns,
+    positive_starts,
+    refitted_weights,
+    signed_rounds,
+    signed_starts,
+)
 from codiag._parafac2._steps import Minimum, minimize
 from codiag._progress import tell
 from codiag.problem import LogEntry
 
 MOST_STARTS = 10
+"""Largest number of starts, and a third of it while much more than noise is left."""
 SAME = 1e-4
 """Relative difference of objectives below which two minima count as the same one."""
-MOST_COLUMNS = 1500
-"""Number of columns above which only the leading singular vectors are computed."""
-MANY_SLICES = 2000
-"""Number of slices above which starts are compared on some of them."""
+MOST_COST = 2e6
+"""Entries of a step for all patterns of signs, above which there are no starts with signs."""
+MANY_ENTRIES = 5e6
+"""Entries of the Jacobian, about, above which starts are compared on some of the slices."""
 
 
 @dataclass
@@ -48,7 +56,8 @@ def search(stack: Stack, rank: int, sizes: np.ndarray, rules: Rules, rng: np.ran
         tell("%d starts", len(run.ends))
         if run.is_over:
             break
-    best = min(run.ends, key=lambda end: end.point.value).point.factors
+    lowest = min(run.ends, key=lambda end: end.point.value)
+    best, outside = lowest.point.factors, stack.squared_norm - run.small.squared_norm
     if run.whole is not run.small:
         best = refitted_weights(run.whole, best, is_positive=bool(np.all(best.a >= 0)))
     c = run.basis @ best.c
@@ -56,6 +65,7 @@ def search(stack: Stack, rank: int, sizes: np.ndarray, rules: Rules, rng: np.ran
     whole = minimize(stack, Factors(best.a, best.b * signs, c * signs), rules, max_iter=500)
     seconds = time.perf_counter() - clock
     last = LogEntry("Gauss-Newton steps", whole.n_iter, _relative(whole, stack), seconds, p_missed=run.p_missed)
+    whole = whole._replace(values=tuple(value + outside for value in lowest.values) + whole.values)
     return Found(whole, [*run.history, last], run.p_missed)
 
 
@@ -66,8 +76,9 @@ class _Run:
         self.rank, self.rules = rank, rules
         self.basis, rest = _leading(stack, rank, rng)
         self.whole = self.small = stack.triangles(self.basis)
-        if stack.n_slices > MANY_SLICES:
-            self.small, sizes = self.whole.subset(MANY_SLICES), sizes[:: stack.n_slices // MANY_SLICES]
+        most = int(max(MANY_ENTRIES // rank**4, 10 * rank))
+        if stack.n_slices > 2 * most:
+            self.small, sizes = self.whole.subset(most), sizes[:: stack.n_slices // most]
         self.ends: list[Minimum] = []
         self.history: list[LogEntry] = []
         n_rows = max(float(np.sum(sizes)), 1.0)
@@ -104,14 +115,14 @@ class _Run:
 
     def end(self, start: Factors, *, is_positive: bool) -> Minimum:
         """Return a minimum: with weights bounded from below first, then without the bound."""
-        n_iter = 0
+        values: tuple[float, ...] = ()
         if is_positive:
             bounded = minimize(self.small, start, replace(self.rules, floor=0.02), tol=1e-3, max_iter=50)
-            start, n_iter = bounded.point.factors, bounded.n_iter
+            start, values = bounded.point.factors, bounded.values
         else:
             start = signed_rounds(self.small, start, 20)[1]
         end = minimize(self.small, start, self.rules, tol=1e-5, max_iter=50)
-        self.ends.append(end._replace(n_iter=n_iter + end.n_iter))
+        self.ends.append(end._replace(values=values + end.values))
         return self.ends[-1]
 
 
@@ -120,7 +131,8 @@ def _alternating(run: _Run, rng: np.random.Generator) -> Iterator[tuple[str, Fac
     positive = positive_starts(run.small, run.products, rng)
     signed = signed_starts(run.small, run.rank, rng)
     yield from ((*start, True) for start in islice(positive, 2))
-    has_signs = run.rank > 1 and not run.rules.nonnegative_a
+    cost = run.small.n_slices * n_patterns(run.rank) * run.rank**2
+    has_signs = run.rank > 1 and not run.rules.nonnegative_a and cost <= MOST_COST
     while True:
         if has_signs:
             yield from ((*start, False) for start in islice(signed, 3))
@@ -130,7 +142,7 @@ def _alternating(run: _Run, rng: np.random.Generator) -> Iterator[tuple[str, Fac
 def _leading(stack: Stack, rank: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return the leading right singular vectors of all slices below each other, and the squares of the others."""
     width = stack.matrix.shape[1]
-    if width > MOST_COLUMNS:
+    if width > 1500:  # all vectors of the cross product would cost more than the fit
         _, sizes, right = svds(stack.matrix, rank, rng=rng)
         left = max(stack.squared_norm - float(sizes @ sizes), 0.0)
         return right[::-1].T, np.full(width - rank, left / (width - rank))

@@ -13,7 +13,6 @@ from scipy import sparse
 from codiag._arrays import to_host
 from codiag._checks import as_rank, as_real_array
 from codiag.labels import Labels, as_vector, is_table, is_xarray, read_labelled
-from codiag.tensors import SparseTensor
 
 NAMES = ("slice", "row", "column")
 
@@ -164,7 +163,7 @@ def _of_table(raw: Any) -> tuple[Sequence[Any], Labels, Any]:
     assert labels is not None
     if len(labels.names) != 3:
         raise ValueError(f"slices, if a table, must have columns of slice, row, column and value; got {labels.names}")
-    if isinstance(tensor, SparseTensor):
+    if hasattr(tensor, "coords"):
         coords, values, shape = tensor.coords, tensor.values, tensor.shape
     else:
         coords, values, shape = np.stack(np.nonzero(~np.isnan(tensor))), tensor[~np.isnan(tensor)], tensor.shape

@@ -15,11 +15,8 @@ from codiag._parafac2._slices import Slices
 from codiag._parafac2._stack import Stack
 from codiag._parafac2._steps import Minimum, minimize
 from codiag._progress import tell
-from codiag.constraints import ConstraintsLike, NonNegative, Ridge, as_constraints
+from codiag.constraints import ConstraintsLike, as_constraints
 from codiag.problem import LogEntry
-
-ROUNDS = 500
-"""Largest number of rounds of expectation maximization for missing entries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +29,15 @@ class Solution:
     converged: bool
     history: tuple[LogEntry, ...]
     p_missed: float
+    values: tuple[float, ...]
 
 
 def as_rules(constraints: ConstraintsLike, scale: float = 1.0) -> Rules:
     """Return what constraints mean for PARAFAC2, in units of the scale of the data."""
     given = as_constraints(constraints, 3, ("a", "b", "c")) or (None, None, None)
-    ridges = [each.strength for each in given if isinstance(each, Ridge)]
-    signs = [isinstance(each, NonNegative) for each in given]
-    known = all(each is None or isinstance(each, NonNegative | Ridge) for each in given)
-    if not known or signs[1]:
+    ridges = [each.ridge for each in given if each is not None and each.ridge > 0]
+    signs = [each is not None and each.is_cone for each in given]
+    if len(ridges) + sum(signs) < sum(each is not None for each in given) or signs[1]:
         raise ValueError(
             "constraints of PARAFAC2 must be 'nonnegative' for A (mode 0) or C (mode 2), as {0: 'nonnegative'}, or "
             f"one Ridge for all modes; got {constraints!r}. For evolving factors with constraints use matcouply"
@@ -82,7 +79,8 @@ def solve(slices: Slices, rank: int, rules: Rules, rng: np.random.Generator, sta
         bases[place] = basis[: slices.sizes[place]]
     end = found.minimum
     factors = Factors(a, point.factors.b, point.factors.c)
-    return Solution(factors, tuple(bases), distance, end.converged, tuple(found.history), found.p_missed)
+    history = tuple(found.history)
+    return Solution(factors, tuple(bases), distance, end.converged, history, found.p_missed, end.values)
 
 
 def fitted_rows(point: Point) -> np.ndarray:
@@ -98,21 +96,32 @@ def _observed_distance(point: Point, seen: np.ndarray) -> float:
 
 
 def _imputed(matrix: np.ndarray, seen: np.ndarray, rank: int) -> np.ndarray:
-    """Return rows with missing entries replaced by those of a matrix of low rank, a few times."""
-    filled = np.where(seen, matrix, 0.0)
-    for _ in range(20):
-        _, _, right = np.linalg.svd(np.linalg.qr(filled, mode="r"), full_matrices=False)
-        filled = np.where(seen, matrix, filled @ right[:rank].T @ right[:rank])
-    return filled
+    """Return rows with missing entries replaced by those of the matrix of low rank that is nearest where observed."""
+    known = np.where(seen, matrix, 0.0)
+    right = np.linalg.svd(np.linalg.qr(known, mode="r"))[2][:rank].T
+    for _ in range(50):
+        left = np.linalg.qr(_regressed(known, seen, right))[0]
+        right = _regressed(known.T, seen.T, left)
+    return np.where(seen, matrix, left @ right.T)
+
+
+def _regressed(known: np.ndarray, seen: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    """Return the coefficients of every row, from the entries that are observed."""
+    grams = np.einsum("ij,jr,js->irs", seen, factor, factor, optimize=True)
+    small = 1e-8 * np.vdot(factor, factor) * np.eye(factor.shape[1])
+    return np.asarray(np.linalg.solve(grams + small, (known @ factor)[:, :, None])[:, :, 0])
 
 
 def _with_missing(stack: Stack, seen: np.ndarray, found: Found, rules: Rules) -> Found:
-    """Alternate between missing entries and steps, extrapolated by the ratio of the last two changes."""
+    """Alternate between missing entries and steps, extrapolated by the ratio of the last two changes.
+
+    At most 2000 times, each of them two steps.
+    """
     clock, factors = time.perf_counter(), found.minimum.point.factors
     known = np.where(seen, stack.matrix, 0.0)
     norm, value, before = float(np.vdot(known, known)), np.inf, stack.matrix
     change: np.ndarray | None = None
-    for n_iter in range(1, ROUNDS + 1):
+    for n_iter in range(1, 2001):
         end = minimize(stack, factors, rules, max_iter=2)
         factors, now = end.point.factors, _observed_distance(end.point, seen)
         penalty = end.point.value - end.point.distance
@@ -130,6 +139,6 @@ def _with_missing(stack: Stack, seen: np.ndarray, found: Found, rules: Rules) ->
             break
     seconds = time.perf_counter() - clock
     entry = LogEntry("missing entries by expectation maximization", n_iter, (now / norm) ** 0.5, seconds)
-    last = Minimum(Point.at(stack, factors, rules.ridge), n_iter, is_over)
+    last = Minimum(Point.at(stack, factors, rules.ridge), is_over, (*found.minimum.values, value))
     found.history.append(entry._replace(p_missed=found.p_missed))
     return Found(last, found.history, found.p_missed)

@@ -12,9 +12,6 @@ from codiag._parafac2._stack import Stack
 from codiag._parafac2._steps import minimize
 from codiag.diagonalize import UWEDGE
 
-DRAWS = 16
-"""Random starts with signs, of which the best quarter goes on."""
-
 ALL_PATTERNS = 6
 """Largest rank for which all patterns of signs of a slice are tried; above it one or two signs are flipped."""
 
@@ -36,14 +33,14 @@ def positive_starts(stack: Stack, products: np.ndarray, rng: np.random.Generator
 
 
 def signed_starts(stack: Stack, rank: int, rng: np.random.Generator) -> Iterator[tuple[str, Factors]]:
-    """Yield starts for weights of any signs: the best of many random ones, after a few steps from each.
+    """Yield starts for weights of any signs: the best four of sixteen random ones, after a few steps from each.
 
     With the right signs of most slices the steps find the rest, from almost any C and B. A round chooses the signs of
     every slice that are best for given B and C, and takes two steps.
     """
     while True:
-        drawn = [_random_signed(stack, rank, rng) for _ in range(DRAWS)]
-        for _, factors in sorted(drawn, key=lambda one: one[0])[: DRAWS // 4]:
+        drawn = [_random_signed(stack, rank, rng) for _ in range(16)]
+        for _, factors in sorted(drawn, key=lambda one: one[0])[:4]:
             yield "random, with signs", factors
 
 
@@ -113,6 +110,10 @@ def refitted_weights(stack: Stack, factors: Factors, *, is_positive: bool) -> Fa
     for _ in range(5):
         begun = Factors(np.maximum(_refitted(stack, begun, begun.a)[0], 0.02 * equal), factors.b, factors.c)
     return begun
+
+
+def n_patterns(rank: int) -> int:
+    return int(2 ** (rank - 1) if rank <= ALL_PATTERNS else rank * (rank + 1) // 2)
 
 
 def _patterns(rank: int) -> list[np.ndarray]:

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
-from codiag._parafac2._model import Factors, Point, Rules
+from codiag._parafac2._model import Factors, Point, Rules, System
 from codiag._parafac2._stack import Stack
 
 MOST_DAMPING = 1e6
 """Damping, relative to the curvature, at which no step lowers the objective: the point is a minimum to rounding."""
 
 
+SAMPLED = 5e6
+"""Entries of the Jacobian, about, above which the curvature in B and C is that of some of the slices."""
+
+
 class Minimum(NamedTuple):
-    """Where the steps ended, how many there were, and whether they reached their tolerance."""
+    """Where the steps ended, whether they reached their tolerance, and the objective before and after every step."""
 
     point: Point
-    n_iter: int
     converged: bool
+    values: tuple[float, ...]
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.values) - 1
 
 
 def minimize(stack: Stack, start: Factors, rules: Rules, *, tol: float = 1e-9, max_iter: int = 100) -> Minimum:
     """Lower the objective until a step gains less than a share `tol` of it, or only rounding is left."""
     point = Point.at(stack, rules.project(start.scaled(rules.ridge)), rules.ridge)
-    damping, exact = 1e-2, (4e-16) ** 2 * stack.squared_norm
-    for n_iter in range(1, max_iter + 1):
+    damping, exact, values = 1e-2, (4e-16) ** 2 * stack.squared_norm, [point.value]
+    while len(values) <= max_iter:
         while True:
             trial = Point.at(stack, _stepped(point, rules, damping), rules.ridge)
             if trial.value < point.value:
@@ -35,41 +42,47 @@ def minimize(stack: Stack, start: Factors, rules: Rules, *, tol: float = 1e-9, m
                 break
             damping *= 4 if damping < 1 else 32
             if damping > MOST_DAMPING:
-                return Minimum(point, n_iter, True)
+                return Minimum(point, True, tuple(values))
         gain, point = point.value - trial.value, trial
+        values.append(point.value)
         if point.value <= exact or gain <= tol * point.value:
-            return Minimum(point, n_iter, True)
-    return Minimum(point, max_iter, False)
+            return Minimum(point, True, tuple(values))
+    return Minimum(point, False, tuple(values))
 
 
 def _stepped(point: Point, rules: Rules, damping: float) -> Factors:
-    """Return the factors after a step on the free entries."""
+    """Return the factors after a step on the free entries.
+
+    If slices are many, the step of B and C has the curvature of some of them, and rows of A are not coupled to it.
+    """
     factors, slopes, system = point.factors, point.slopes, point.system
-    rank, ridge, bound = factors.rank, rules.ridge, rules.lowest(factors.a)
-    is_free = None if bound is None else (factors.a > bound) | (slopes.a > 0)
-    slope_a = slopes.a if is_free is None else np.where(is_free, slopes.a, 0.0)
-
-    def eliminated() -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        for part, own, coupling in system.curvatures():
-            free = np.ones(own.shape[:2], dtype=bool) if is_free is None else is_free[part]
-            yield part, _inverse(own, damping, ridge, free), coupling * free[:, :, None]
-
+    (n, rank), ridge, bound = factors.a.shape, rules.ridge, rules.lowest(factors.a)
+    free = np.ones(factors.a.shape, dtype=bool) if bound is None else (factors.a > bound) | (slopes.a > 0)
+    slope_a = np.where(free, slopes.a, 0.0)
     step_b, step_c = np.zeros_like(factors.b), np.zeros_like(factors.c)
-    both = np.zeros(2 * rank**2)
+    step_a = np.empty_like(factors.a)
+    stride = int(n * rank**4 // SAMPLED) + 1
+    if rules.only_a or stride > 1:
+        inverse = _inverse(system.curvatures_a(), damping, ridge, free)
+        step_a = (inverse @ slope_a[:, :, None])[:, :, 0]
     if not rules.only_a:
-        core = system.common + np.diag(damping * np.diag(system.common) + ridge)
-        right = np.zeros(2 * rank**2)
-        for part, inverse, coupling in eliminated():
+        sample = system if stride == 1 else System.of(Factors(factors.a[::stride], factors.b, factors.c), ridge)
+        core, right, eliminated = sample.common, np.zeros(2 * rank**2), []
+        core = core + np.diag(damping * np.diag(core) + ridge)
+        for part, own, coupling in sample.curvatures():
+            inverse = _inverse(own, damping, ridge, free[::stride][part])
+            coupling = coupling * free[::stride][part][:, :, None]
             flat, turned = coupling.reshape(-1, core.shape[0]), (inverse @ coupling).reshape(-1, core.shape[0])
             core = core - flat.T @ turned
-            right = right - turned.T @ slope_a[part].ravel()
+            if stride == 1:
+                right = right - turned.T @ slope_a[part].ravel()
+                eliminated.append((part, inverse, coupling))
         outside = system.gram * (1 + damping * np.eye(rank)) + ridge * np.eye(rank)
-        is_free_c = (factors.c > 0) | (slopes.c > 0) if rules.nonnegative_c else None
-        step_b, step_c = _common_step(system.frame, core, outside, slopes, right, is_free_c)
+        free_c = (factors.c > 0) | (slopes.c > 0) if rules.nonnegative_c else None
+        step_b, step_c = _common_step(system.frame, core * (n / len(sample.factors.a)), outside, slopes, right, free_c)
         both = np.concatenate([step_b.ravel(), (system.frame.T @ step_c).ravel()])
-    step_a = np.empty_like(factors.a)
-    for part, inverse, coupling in eliminated():
-        step_a[part] = (inverse @ (slope_a[part] - coupling @ both)[:, :, None])[:, :, 0]
+        for part, inverse, coupling in eliminated:
+            step_a[part] = (inverse @ (slope_a[part] - coupling @ both)[:, :, None])[:, :, 0]
     moved = Factors(factors.a + step_a, factors.b + step_b, factors.c + step_c)
     return rules.project(moved.scaled(ridge))
 

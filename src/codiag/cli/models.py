@@ -23,8 +23,8 @@ def topics(
 ) -> None:
     """Find topics in a corpus. Their weights and top words are printed."""
     from codiag import plotting, reports
+    from codiag.io import count_words, read_counts
     from codiag.models import LatentDirichlet
-    from codiag.models.topics import count_words, read_counts
 
     number, file = as_count("--topics", n_components), as_path("path", path)
     run.check_outputs([path, vocabulary], report=report)
@@ -65,8 +65,8 @@ def communities(
 ) -> None:
     """Find communities in a graph, which may overlap. Their sizes are printed."""
     from codiag import plotting
+    from codiag.io import GRAPHS, graph_of_table, read_graph
     from codiag.models import MixedMembershipSBM
-    from codiag.models.communities import GRAPHS, graph_of_table, read_graph
 
     number, file = as_count("--communities", n_components), as_path("path", path)
     run.check_outputs([path])

@@ -51,7 +51,7 @@ class Constraint(ABC):
     is_hard: ClassVar[bool] = True
     """Whether some factors are excluded; a penalty alone excludes none."""
     supports_gauss_newton: ClassVar[bool] = False
-    """Whether `free` and `tangent` describe the set well enough for Gauss-Newton steps."""
+    """Whether `free_variables` and `tangent` describe the set well enough for Gauss-Newton steps."""
     allows_sign_change: ClassVar[bool] = False
     """Whether changing the sign of a column keeps the factor in the set."""
     is_cone: ClassVar[bool] = False
@@ -162,8 +162,8 @@ class Constraint(ABC):
             ahead = factor + n / (n + 3) * (factor - before)
         return factor
 
-    def free(self, factor: Array, slope: Array) -> Array:
-        """Return which entries may move against a slope without leaving the set.
+    def free_variables(self, factor: Array, slope: Array) -> Array:
+        """Return the free variables: which entries may move against a slope without leaving the set.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class Constraint(ABC):
         >>> import numpy as np
         >>> from codiag.constraints import NonNegative
         >>> factor, slope = np.array([[0.0, 0.0, 2.0]]), np.array([[1.0, -1.0, 1.0]])
-        >>> np.asarray(NonNegative().free(factor, slope), dtype=int).tolist()
+        >>> np.asarray(NonNegative().free_variables(factor, slope), dtype=int).tolist()
         [[0, 1, 1]]
         """
         return array_namespace(factor).ones_like(factor)
@@ -204,7 +204,7 @@ class Constraint(ABC):
 
         See Also
         --------
-        Constraint.free : Which entries may move.
+        Constraint.free_variables : Which entries may move.
 
         Examples
         --------

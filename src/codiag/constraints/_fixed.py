@@ -53,7 +53,7 @@ class Fixed(Constraint):
     def solve(self, gram: Array, product: Array, start: Array) -> Array:
         return to_namespace(self.factor, product)
 
-    def free(self, factor: Array, slope: Array) -> Array:
+    def free_variables(self, factor: Array, slope: Array) -> Array:
         return array_namespace(factor).zeros_like(factor)
 
     def restrict(self, rows: np.ndarray) -> Constraint | None:

@@ -41,7 +41,7 @@ class NonNegative(Constraint):
         xp = array_namespace(factor)
         return xp.where(factor > 0, factor, xp.zeros_like(factor))
 
-    def free(self, factor: Array, slope: Array) -> Array:
+    def free_variables(self, factor: Array, slope: Array) -> Array:
         xp = array_namespace(factor)
         return xp.astype((factor > 0) | (slope < 0), factor.dtype)
 

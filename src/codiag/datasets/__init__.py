@@ -19,11 +19,12 @@ Examples
 """
 
 from codiag._checks import public_names
-from codiag.datasets._crowd import CrowdData, load_crowd
 from codiag.datasets._loaders import (
     CorpusData,
+    CrowdData,
     FacebookData,
     FluorescenceData,
+    load_crowd,
     load_eem,
     load_facebook,
     load_kos,

@@ -109,7 +109,7 @@ def _on_model(facts: Facts) -> Iterator[str]:
         shift = facts.shift
         yield (
             f"Profiles shift along mode {facts.labels.names[shift.mode]!r} from sample to sample (root mean square "
-            f"{shift.points:.2g} points): PARAFAC2 allows that, CP does not."
+            f"{shift.points:.2g} points): PARAFAC2 (codiag.parafac2) allows that, CP does not."
         )
     below = _share_below_zero(facts)
     if below > 0:
@@ -197,10 +197,10 @@ def _residual_replicates(facts: Facts) -> bool:
     Of several terms that are as strong, a half finds a mixture: so the strongest term of one half is compared with the
     two strongest directions of the other.
     """
-    problem, model = facts.fit._data, facts.fit._noise_model
+    problem = facts.fit._data
     if problem is None or facts.residual is None:
         return False
-    halves = Halves.of(problem, () if model is None else model.correlated)
+    halves = Halves.of(problem, facts.correlated)
     if halves is None:
         return False
     residuals = [np.take(facts.residual, rows, axis=halves.mode) for rows in halves.rows]

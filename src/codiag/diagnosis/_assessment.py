@@ -87,6 +87,9 @@ class Assessment:
     advice: tuple[str, ...] = ()
     advised_rank: int | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "entries", tuple(Entry(*entry) for entry in self.entries))
+
     @property
     def verdicts(self) -> tuple[str, ...]:
         """The verdict on each component.

@@ -169,11 +169,15 @@ class Facts:
         """Pairs of components that are degenerate, with their congruence."""
         return degenerate_pairs(self.weights, self.congruences)
 
+    @property
+    def correlated(self) -> tuple[int, ...]:
+        """The modes along which noise is correlated."""
+        return () if self.fit._noise_model is None else self.fit._noise_model.correlated
+
     @cached_property
     def replications(self) -> np.ndarray:
         """Congruence of each component in two halves of the data."""
-        model = self.fit._noise_model
-        return replications(self.fit, () if model is None else model.correlated)
+        return replications(self.fit, self.correlated)
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -331,14 +335,13 @@ class Facts:
             ),
             separated=third[first, second] > SEPARATED,
         )
-        model = fit._noise_model
         shift = [0.0 if self.shift is None or self.shift.mode != mode else self.shift.points for mode in modes]
         by_mode = Table(
             mode=np.arange(len(fit.shape)),
             name=np.array(self.labels.names),
             size=np.array(fit.shape),
             condition=np.array([factor_condition(factor) for factor in self.factors]),
-            correlated=np.array([model is not None and mode in model.correlated for mode in modes]),
+            correlated=np.array([mode in self.correlated for mode in modes]),
             shift=np.array(shift),
         )
         return components, samples, pairs, by_mode

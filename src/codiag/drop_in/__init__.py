@@ -6,6 +6,7 @@ Here                                                 There
 `parafac`, `CP`                                      ``tensorly.decomposition.parafac``, ``CP``
 `non_negative_parafac`, `CP_NN`                      the same names in ``tensorly.decomposition``
 `non_negative_parafac_hals`, `CP_NN_HALS`            the same names in ``tensorly.decomposition``
+`parafac2`, `Parafac2`                               the same names in ``tensorly.decomposition``
 `gcp_opt`, `cp_apr`                                  the same names in ``pyttb``
 `codiag.drop_in.ajd`                                 ``pyriemann.geometry.ajd``
 ==================================================== ==========================================
@@ -22,25 +23,51 @@ Examples
 [(3, 1), (4, 1), (5, 1)]
 """
 
+from importlib import import_module
+from typing import Any
+
 from codiag._checks import public_names
-from codiag.drop_in._others import explain_others
+from codiag.drop_in._parafac2 import Parafac2, parafac2
 from codiag.drop_in._pyttb import cp_apr, gcp_opt
-from codiag.drop_in._tensorly import non_negative_parafac, non_negative_parafac_hals, parafac
-from codiag.drop_in._tensorly_classes import CP, CP_NN, CP_NN_HALS
+from codiag.drop_in._tensorly import CP, CP_NN, CP_NN_HALS, non_negative_parafac, non_negative_parafac_hals, parafac
 
 __all__ = [
     "CP",
     "CP_NN",
     "CP_NN_HALS",
+    "Parafac2",
     "cp_apr",
     "gcp_opt",
     "non_negative_parafac",
     "non_negative_parafac_hals",
     "parafac",
+    "parafac2",
 ]
 
 _PACKAGES = ("ajd", "crowdkit")
 
-__getattr__ = explain_others(__name__, __all__, _PACKAGES)
-
 __dir__ = public_names(__all__, _PACKAGES)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a package when it is first used; say of a name of another library that it is not offered here.
+
+    That is an ImportError: what ``from module import name`` says of an AttributeError names a file alone.
+    """
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
+    homes = () if name.startswith("_") else ("tensorly.decomposition", "pyttb")
+    home = next((home for home in homes if _has(home, name)), None)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise ImportError(
+        f"{__name__} does not offer {name}, which {home} has; it offers {', '.join(__all__)}, and codiag.factorize has "
+        "constraints, missing entries, losses and symmetry"
+    )
+
+
+def _has(library: str, name: str) -> bool:
+    try:
+        return hasattr(import_module(library), name)
+    except ImportError:
+        return False

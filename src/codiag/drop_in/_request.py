@@ -14,11 +14,11 @@ from codiag._checks import as_number_array
 from codiag.constraints import Constraint, Fixed, NonNegative, Ridge
 from codiag.drop_in._alternating import (
     like_start,
+    start_of,
     sweep_from,
     warning_about_iterations,
     with_fixed_modes,
 )
-from codiag.drop_in._start import start_of
 from codiag.methods import NLS, Auto, Method
 from codiag.problem import Problem
 from codiag.result import Factorization, solve, warning_message

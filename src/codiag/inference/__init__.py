@@ -16,9 +16,8 @@ Examples
 from codiag._checks import public_names
 from codiag.inference._bootstrap import Bootstrap, bootstrap, part_of
 from codiag.inference._intervals import ConfidenceIntervals, intervals
-from codiag.inference._linearization import Linearization, weights_of
-from codiag.inference._noise_model import NoiseModel, along, estimate_noise_model, lags_of
-from codiag.inference._sandwich import FibreCovariance, RangeLinearization, Variances
+from codiag.inference._noise_model import NoiseModel, along, estimate_noise_model, lags_of, weights_of
+from codiag.inference._sandwich import ModeCovariance, RangeLinearization
 from codiag.inference._sensitivity import (
     Sensitivity,
     Unknowns,
@@ -28,6 +27,7 @@ from codiag.inference._sensitivity import (
     sensitivity_of,
 )
 from codiag.inference._separation import SEPARATED
+from codiag.inference._simulation import simulated_errors
 from codiag.inference._standard_errors import (
     UnitErrors,
     described_noise_model,

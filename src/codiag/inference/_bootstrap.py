@@ -49,7 +49,7 @@ def part_of(problem: Problem, rows: Mapping[int, np.ndarray], *, symmetric: Symm
 class Bootstrap:
     """Fits of resampled data, each from the fit of all samples; print it to read the standard errors.
 
-    They tell how far the factors of the other modes, and the weights, would differ if other samples had been drawn,
+    They estimate how far the factors of the other modes, and the weights, would differ if other samples had been drawn,
     whatever the noise within a sample is like.
 
     Attributes

@@ -10,7 +10,7 @@ import numpy as np
 
 from codiag._arrays import is_complex, to_host
 from codiag._text import described
-from codiag.inference._linearization import weights_of
+from codiag.inference._noise_model import weights_of
 from codiag.least_squares import NEGLIGIBLE
 from codiag.tensors import khatri_rao
 

@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
+from codiag._arrays import to_host
 from codiag._text import ReprMixin, listed
+from codiag.problem import Problem
 
 LEVEL = 1e-3
 """Probability with which white noise is taken for noise that is not."""
@@ -144,6 +146,20 @@ class NoiseModel(ReprMixin):
         if self.gain is not None:
             said.append(f"relative errors that all indices of {names[self.gain]} share")
         return ", ".join(said) if said else "white: the same variance in all entries, and no correlations"
+
+
+def root_mean_square(values: np.ndarray) -> float:
+    """Return the root of the mean square, whose squares may be no numbers."""
+    largest = max(float(np.max(np.abs(values))), 1e-300)
+    return largest * math.sqrt(float(np.mean((values / largest) ** 2)))
+
+
+def weights_of(problem: Problem) -> np.ndarray | None:
+    """Return the weights of entries as an array, zero for missing ones; None if all count equally."""
+    if problem.entries is None:
+        return None
+    weights = problem.observed_mask() if problem.weights is None else to_host(problem.weights)
+    return np.asarray(weights, dtype=np.float64)
 
 
 def along(values: np.ndarray, mode: int, order: int) -> np.ndarray:

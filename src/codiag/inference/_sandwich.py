@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,52 +24,47 @@ from codiag._arrays import is_complex, to_double, to_host
 from codiag.inference._sensitivity import weight_errors, within_ranges
 from codiag.tensors import FactoredTensor
 
+Errors = tuple[list[np.ndarray], np.ndarray]
+"""Standard errors of the entries of unit factors, and of the weights relative to them."""
 
-class ModeCovariance(Protocol):
-    """The covariance of noise along a mode, a symmetric matrix.
+
+@dataclass(frozen=True, eq=False)
+class ModeCovariance:
+    r"""The covariance of noise along a mode, :math:`D + (L R^\top + R L^\top) / 2`.
 
     Attributes
     ----------
-    diagonal : array of shape (d,)
+    variances : array of shape (d,)
+        The diagonal of D.
+    left, right : arrays of shape (d, n)
+        L and R; by default R is L.
     """
 
-    diagonal: np.ndarray
+    variances: np.ndarray
+    left: np.ndarray | None = None
+    right: np.ndarray | None = None
+
+    @classmethod
+    def of_fibres(cls, fibres: np.ndarray, deviations: np.ndarray) -> ModeCovariance:
+        """Return that of fibres, (d, n), whose mean variance is one, times deviations of the indices."""
+        scale = math.sqrt(float(np.mean(np.sum(fibres**2, axis=1))))
+        return cls(np.zeros(len(fibres)), fibres * (deviations / scale)[:, None])
+
+    @property
+    def diagonal(self) -> np.ndarray:
+        """The variances of all indices."""
+        if self.left is None:
+            return self.variances
+        return self.variances + np.sum(self.left * (self.left if self.right is None else self.right), axis=1)
 
     def product(self, columns: np.ndarray) -> np.ndarray:
         """Return the matrix times columns, (d, n)."""
-
-
-class Variances:
-    """The covariance of independent noise."""
-
-    def __init__(self, diagonal: np.ndarray) -> None:
-        self.diagonal = diagonal
-
-    def product(self, columns: np.ndarray) -> np.ndarray:
-        return self.diagonal[:, None] * columns
-
-
-class FibreCovariance:
-    """The covariance of fibres along a mode, (d, n), whose mean variance is one, times deviations of the indices."""
-
-    def __init__(self, fibres: np.ndarray, deviations: np.ndarray) -> None:
-        self._fibres = fibres * (deviations / math.sqrt(float(np.mean(np.sum(fibres**2, axis=1)))))[:, None]
-        self.diagonal = np.sum(self._fibres**2, axis=1)
-
-    def product(self, columns: np.ndarray) -> np.ndarray:
-        return np.asarray(self._fibres @ (self._fibres.T @ columns))
-
-
-class PairCovariance:
-    """The mean of the outer products of two columns, in either order."""
-
-    def __init__(self, left: np.ndarray, right: np.ndarray) -> None:
-        self._left, self._right = left.reshape(-1, 1), right.reshape(-1, 1)
-        self.diagonal = left * right
-
-    def product(self, columns: np.ndarray) -> np.ndarray:
-        one, other = self._left, self._right
-        return np.asarray((one @ (other.T @ columns) + other @ (one.T @ columns)) / 2)
+        found = self.variances[:, None] * columns
+        if self.left is None:
+            return found
+        if self.right is None:
+            return np.asarray(found + self.left @ (self.left.T @ columns))
+        return np.asarray(found + (self.left @ (self.right.T @ columns) + self.right @ (self.left.T @ columns)) / 2)
 
 
 class Spread(NamedTuple):

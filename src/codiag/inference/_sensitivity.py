@@ -316,14 +316,14 @@ class Unknowns:
         mean = objective.problem.data.mean_weight
         parts = [xp.full_like(factor, strength / mean) for factor, strength in zip(factors, strengths, strict=True)]
         ridges = to_host(real_part(parametrization.accumulate(parts, signed=False)))
-        free = to_host(objective.free(point, 0 * point)) > 0
+        free = to_host(objective.free_variables(point, 0 * point)) > 0
         loose = np.zeros_like(free)
         if entries is not None:
             grams = to_host(
                 parametrization.accumulate_rows([entries.row_grams(factors, mode) for mode in range(len(factors))])
             )
             # What stands at a bound with no entry that holds it there may be anywhere.
-            movable = to_host(objective.free(point, 0 * point - 1)) > 0
+            movable = to_host(objective.free_variables(point, 0 * point - 1)) > 0
             grams = grams / mean
             free |= movable & (np.diagonal(grams, axis1=1, axis2=2) == 0)
             tied = _tied(objective, values.shape)

@@ -2,8 +2,7 @@ r"""Standard errors under the noise that a residual shows.
 
 To first order least squares moves the unknowns by :math:`(J^\top J)^+ J^\top e`, whose covariance is the sandwich
 :math:`(J^\top J)^+ J^\top \Sigma J (J^\top J)^+`. Free components of a complete tensor are treated in the ranges of the
-factors (`RangeLinearization`), those with constraints or missing entries by matrices of all unknowns (`Linearization`)
-or, if these are many, by random signs of the residual (`wild_bootstrap`).
+factors (`RangeLinearization`), those with constraints or missing entries by draws of the noise (`simulated_errors`).
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from codiag._arrays import to_double, to_host
-from codiag.inference._linearization import Errors, Linearization, root_mean_square, weights_of
-from codiag.inference._noise_model import NoiseModel, estimate_noise_model
-from codiag.inference._sandwich import FibreCovariance, ModeCovariance, PairCovariance, RangeLinearization, Variances
+from codiag.inference._noise_model import NoiseModel, estimate_noise_model, root_mean_square, weights_of
+from codiag.inference._sandwich import Errors, ModeCovariance, RangeLinearization
 from codiag.inference._separation import separations, undetermined_pairs
-from codiag.inference._wild_bootstrap import wild_bootstrap
-from codiag.least_squares import LeastSquares, hadamard_gram
+from codiag.inference._simulation import simulated_errors
+from codiag.inference._whitened import whitened_errors
+from codiag.least_squares import hadamard_gram
 from codiag.problem import Problem
-from codiag.result import given_covariances, whitened
+from codiag.result import given_covariances
 
 if TYPE_CHECKING:
     from codiag.result import Factorization
@@ -148,7 +147,7 @@ def noise_errors(fit: Factorization) -> UnitErrors:
     Noise is taken to be white if the residual was not examined, or is white. Covariances that were given are taken as
     they are. Components that the data does not separate have infinite errors (`undetermined_pairs`).
     """
-    entries, weights = _whitened_errors(fit) or _sandwich_errors(fit)
+    entries, weights = whitened_errors(fit) or _sandwich_errors(fit)
     observed = [~np.isnan(to_host(factor)) for factor in fit.factors]
     entries, weights = [np.where(*pair, np.nan) for pair in zip(observed, entries, strict=True)], weights.copy()
     factors = [np.nan_to_num(to_double(to_host(factor))) for factor in fit._components.factors]
@@ -177,12 +176,10 @@ def _sandwich_errors(fit: Factorization) -> Errors:
     ranges = RangeLinearization.of(fit._components) if fit._restricted is None else None
     if ranges is not None:
         entries, relative = _errors_in_ranges(ranges, fit, problem, noise_model)
-    elif (linear := Linearization.of(fit)) is not None:
-        entries, relative = linear.errors(noise_model, _mode_covariances(fit, problem, noise_model, linear.model))
-    elif fit._restricted is not None:
-        entries, relative = wild_bootstrap(fit, problem, noise_model)
     else:
-        return white
+        model = np.asarray(to_host(fit._components.to_dense()), dtype=np.float64)
+        covariances = _mode_covariances(fit, problem, noise_model, model)
+        entries, relative = simulated_errors(fit, problem, noise_model, covariances)
     weights = np.abs(to_host(fit.weights)) * relative
     kept = [np.where(np.isinf(old), old, new) for old, new in zip(known.entries, entries, strict=True)]
     return kept, np.where(np.isinf(known.weights), known.weights, weights)
@@ -207,7 +204,9 @@ def gain_covariances(factors: list[np.ndarray], gain: int) -> list[list[ModeCova
     rank = factors[0].shape[1]
     return [
         [
-            PairCovariance(factor[:, r], factor[:, s]) if mode == gain else Variances(factor[:, r] * factor[:, s])
+            ModeCovariance(0 * factor[:, r], factor[:, [r]], factor[:, [s]])
+            if mode == gain
+            else ModeCovariance(factor[:, r] * factor[:, s])
             for mode, factor in enumerate(factors)
         ]
         for r in range(rank)
@@ -229,7 +228,7 @@ def _mode_covariances(
     n_seen = 1.0 if weights is None else np.count_nonzero(weights) / weights.size
     for mode, (scale, factor) in enumerate(zip(scales, fit._components.factors, strict=True)):
         if mode not in noise_model.correlated:
-            covariances.append(Variances(scale**2))
+            covariances.append(ModeCovariance(scale**2))
             continue
         fibres = np.moveaxis(residual, mode, 0).reshape(scale.size, -1)
         basis = np.linalg.qr(np.asarray(to_host(factor), dtype=np.float64))[0]
@@ -237,18 +236,5 @@ def _mode_covariances(
         taken = (problem.n_parameters - (scale.size - size) * fit.rank) / (size * n_fibres)
         inside = basis @ (basis.T @ fibres)
         outside = (fibres - inside) / math.sqrt(max(1 - fit.rank / n_fibres, 0.5))
-        covariances.append(FibreCovariance(inside / math.sqrt(max(1 - taken, 0.1)) + outside, scale))
+        covariances.append(ModeCovariance.of_fibres(inside / math.sqrt(max(1 - taken, 0.1)) + outside, scale))
     return covariances
-
-
-def _whitened_errors(fit: Factorization) -> Errors | None:
-    """Return the errors of a fit for the covariances that were given; None without, or if unknowns are too many."""
-    covariances = given_covariances(fit)
-    linear = None if covariances is None or not fit._noise > 0 else Linearization.of(fit)
-    if covariances is None or linear is None or not fit.problem.has_data:
-        return None
-    white, components = whitened(fit.problem, fit._components, covariances)
-    ratio = math.sqrt(LeastSquares(white).distance(components)) / (fit.relative_error * fit._norm)
-    entries, relative = linear.errors_of_whitened([np.linalg.inv(own) for own in covariances])
-    weights = ratio * np.abs(to_host(fit.weights)) * relative
-    return [ratio * errors for errors in entries], weights

@@ -25,6 +25,7 @@ Examples
 from codiag._checks import public_names
 from codiag.io._arrays import READERS, read_array, read_tns
 from codiag.io._exports import to_pyttb, to_tensorly
+from codiag.io._model_data import GRAPHS, count_words, graph_of_table, read_counts, read_graph
 from codiag.labels import Labelled, Labels, labelled_tensor
 from codiag.models.crowd import set_aside_invalid
 from codiag.models.jury import Preferences, preference_votes

@@ -290,3 +290,10 @@ def sorted_names(entries: list[Any]) -> np.ndarray:
         return as_vector(sorted(names))
     except TypeError:
         return as_vector(names)
+
+
+def encoded(entries: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the different entries, as `sorted_names`, and the place of every entry among them."""
+    names = sorted_names(entries)
+    places = {name: place for place, name in enumerate(names.tolist())}
+    return names, np.fromiter((places[entry] for entry in entries), dtype=np.int64, count=len(entries))

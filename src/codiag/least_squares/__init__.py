@@ -13,7 +13,6 @@ from codiag.least_squares._alternating import alternate
 from codiag.least_squares._batch import Batch
 from codiag.least_squares._budget import (
     INTERRUPTED,
-    LEAST_SECONDS,
     Budget,
     Log,
     flops_seconds,
@@ -73,6 +72,7 @@ from codiag.least_squares._tolerances import (
     BRIEF_SWEEPS,
     DEGENERATE_RATIO,
     FIRST_DAMPING,
+    INSIGNIFICANT,
     MOST_PRODUCTS,
     NEGLIGIBLE,
     ROUGHEST,

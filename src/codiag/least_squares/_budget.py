@@ -34,9 +34,6 @@ SOLVE_PRODUCTS = 30
 SWEEPS = 300
 """Alternating sweeps over the stored entries that a search may cost after its first local minimum, per unit of work."""
 
-LEAST_SECONDS = 0.1
-"""Seconds that a search may take in any case, which nobody notices."""
-
 INTERRUPTED = threading.Event()
 """Set while searches are to end with the best fit so far."""
 
@@ -67,15 +64,11 @@ class Budget:
         Work after the first local minimum, in units of 300 sweeps over the stored entries.
     time_limit : float, optional
         By the clock, from now.
-    patience : float
-        How many times as much work is allowed where the model holds, as `extend` says.
     """
 
-    def __init__(self, max_work: float = math.inf, time_limit: float | None = None, patience: float = 1.0) -> None:
+    def __init__(self, max_work: float = math.inf, time_limit: float | None = None) -> None:
         self._max_work, self._spent, self._limit = max_work, 0.0, math.inf
-        self._first, self._patience, self._unit = 0.0, patience, math.inf
         self._deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
-        self._is_running = False
 
     @property
     def is_late(self) -> bool:
@@ -87,46 +80,43 @@ class Budget:
         """Whether no further work is allowed."""
         return self._spent > self._limit or self.is_late
 
-    def spend(self, seconds: float) -> bool:
-        """Count work, and return whether no further is allowed."""
-        self._spent += seconds
-        return self.is_over
-
     @property
     def left(self) -> float:
         """The work that is still allowed, in seconds."""
         return max(self._limit - self._spent, 0.0)
 
+    def spend(self, seconds: float) -> bool:
+        """Count work, and return whether no further is allowed."""
+        self._spent += seconds
+        return self.is_over
+
     def start(self, problem: Problem) -> None:
         """Limit all further work, from the first local minimum on."""
-        if not self._is_running:
-            self._is_running, self._first = True, self._spent
-            self._unit = self._max_work * SWEEPS * sweep_seconds(problem)
-            self._limit = self._first + self._unit
+        if self._limit == math.inf:
+            self._limit = self._spent + self._max_work * SWEEPS * sweep_seconds(problem)
 
-    def extend(self) -> None:
-        """Allow the search more work: what it has found shows that the model holds."""
-        if self._is_running:
-            self._limit = max(self._limit, self._first + self._patience * self._unit)
-
-    def clock(self) -> Budget:
-        """Return a budget that limits the time as this one does, and nothing else, for work that is no search."""
-        other = Budget()
+    def renewed(self, problem: Problem) -> Budget:
+        """Return a budget of the same size for the finish, which is no search, with the same end by the clock."""
+        other = Budget(self._max_work)
         other._deadline = self._deadline
+        other.start(problem)
         return other
 
 
 def step_seconds(problem: Problem) -> float:
     """Return the price of a step: products with all entries, and with the Gauss-Newton matrix.
 
-    Under a loss the weights of entries change from step to step, so that the matrix is one of all entries.
+    Under a loss, and if entries are missing, that matrix is one of all entries.
     """
     rank = problem.rank
     product = 6.0 * problem.tensor.n_stored * rank
     solve = 4.0 * SOLVE_PRODUCTS * rank**2 * sum(min(size, rank) for size in problem.tensor.shape)
     if problem.loss is not None:
         solve = rank * product
-    return STEP_SECONDS + (product + solve) / FLOPS_PER_SECOND
+    elif problem.entries is not None:
+        factorization = (sum(problem.tensor.shape) * rank) ** 3 / SOLVE_PRODUCTS  # in blocks, ten times as fast
+        solve = min(rank * product + factorization, SOLVE_PRODUCTS * product)
+    return STEP_SECONDS + flops_seconds(product + solve)
 
 
 def largest_product(problem: Problem) -> float:

@@ -33,7 +33,7 @@ from codiag.least_squares._tolerances import MOST_PRODUCTS, ROUGHEST
 
 DIRECT_UNKNOWNS = 300
 """Unknowns up to which the equations are solved by factorizing the matrix: faster than conjugate gradients (measured
-at ranks 5 to 20); twice as many if a product visits all entries."""
+at ranks 5 to 20); six times as many if a product visits all entries."""
 
 
 class Solution(NamedTuple):
@@ -203,7 +203,7 @@ def _joined(parts: Sequence[Array]) -> Array:
 
 def _solved(curvature: CurvatureOperator, gradient: Array, damping: float, iterate: Callable[..., Solution]) -> Array:
     """Solve the damped equations: by factorizing the matrix if they are few, else by conjugate gradients."""
-    most = 2 * DIRECT_UNKNOWNS if curvature.visits_entries else DIRECT_UNKNOWNS
+    most = 6 * DIRECT_UNKNOWNS if curvature.visits_entries else DIRECT_UNKNOWNS
     if curvature.n_free <= most and curvature.has_matrix:
         return solve_directly(curvature, gradient, damping)
     precondition, shift = curvature.preconditioner(damping), damping * curvature.scales

@@ -159,7 +159,7 @@ class Objective(ABC):
             return curvature
         tangent = partial(self.tangent, curvature.point) if self.is_manifold else None
         strengths = None if has_ridges else self._strengths
-        free = self.free(curvature.point, gradient)
+        free = self.free_variables(curvature.point, gradient)
         is_whole = strengths is None and tangent is None and is_numpy_array(free) and bool(np.all(free))
         return curvature if is_whole else ProjectedOperator(curvature, free, strengths, tangent)
 
@@ -175,7 +175,7 @@ class Objective(ABC):
         """Whether all factors are fixed, so that only weights are to be found."""
         return all(constraint is not None and constraint.is_fixed for constraint in self._constraints)
 
-    def free(self, point: Array, gradient: Array) -> Array:
+    def free_variables(self, point: Array, gradient: Array) -> Array:
         """Return one for unknowns that constraints leave free to move against a gradient, zero for the others."""
         xp = array_namespace(point)
         factors, slopes = (
@@ -185,7 +185,7 @@ class Objective(ABC):
         ones = [xp.ones_like(real_part(factor)) for factor in factors]
         triples = zip(self._of_factors, factors, slopes, strict=True)
         return _stacked([
-            one if rule is None else real_part(rule.free(factor, slope))
+            one if rule is None else real_part(rule.free_variables(factor, slope))
             for one, (rule, factor, slope) in zip(ones, triples, strict=True)
         ])  # fmt: skip
 

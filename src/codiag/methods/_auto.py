@@ -26,17 +26,18 @@ class Auto(Method):
     r"""Joint diagonalization of the slices of the compressed tensor, then least squares: the default method.
 
     One start is almost always enough. The residual shows if it was not: it should look like noise, and each component
-    should explain more than any rank-one term of noise. Otherwise components are swapped: the strongest term of the
-    residual is added, all are refitted, and the component that the others make superfluous is removed. If components
-    remain that explain hardly more than noise, further starts are random, until the lowest minimum has been reached
-    three times; ``fit.history`` counts them, and says if they disagreed. With constraints, missing entries, or less
-    than ten thousand entries, random starts come before swaps. If the significant components leave nothing but noise,
-    the others are superfluous: they are added one at a time, as the largest terms of it.
+    should explain more than any rank-one term of noise. Otherwise random starts are swept together, on a core or with
+    missing entries filled by the model of each, the lowest of them longer (a tournament); the last four are minimized.
+    From the lowest minimum, components are exchanged: the strongest term of the residual is added, all are refitted,
+    and the component that the others make superfluous is removed. Minima that starts have met in common say how likely
+    it is that a further start would end lower (Boender and Rinnooy Kan 1987); the search ends below 5 %, and
+    ``fit.diagnose().p_missed`` says it. If the significant components leave nothing but noise, the others are
+    superfluous: they are added one at a time, as the largest terms of it. Symmetric tensors, and constraints other than
+    signs, have exchanges from every start, and random starts one after the other.
 
-    Real data leaves more than noise, and then no residual says that the search may end. So all of it may take three
-    times the work for its first local minimum (`max_work`), or a tenth of a second more; ``fit.history`` and
-    ``fit.diagnose()`` say if it ended there. If components are significant and leave noise, but for a few that may have
-    been missed, there is a best fit to be found: then it may take `max_starts` times as much.
+    Real data leaves more than noise, and then no residual says that the search may end. So what follows the first local
+    minimum may cost as much as 900 alternating sweeps over the stored entries (`max_work`); ``fit.history`` says if it
+    ended there.
 
     If the rank is larger than all modes but one, modes of tensors of higher order are taken together, or the
     rank-one matrices in the span of the slices are found by diagonalizing the equations that they satisfy (De
@@ -59,13 +60,12 @@ class Auto(Method):
     tol : float
         Least squares stops when a step is smaller than this, relative to the factors.
     max_iter : int
-        Steps of least squares from each start, at most; those of swaps come on top.
+        Steps of least squares from each start, at most, exchange steps not included.
     max_work : float
-        Work of the whole search, at most, relative to that for its first local minimum; 0.1 s more are always granted,
-        and `max_starts` times as much if the residual shows that the model fits, or the tensor has less than ten
-        thousand entries. Work is counted in steps, so that the same seed gives the same answer on every machine.
+        Work after the first local minimum, at most, in units of 300 alternating sweeps over the stored entries. Work is
+        counted, not measured, so that the same seed gives the same answer on every machine.
     time_limit : float, optional
-        Time after which the best fit so far is returned, which ``history`` says, and ``converged`` as far as it is.
+        Seconds after which the best fit so far is returned; ``history`` says so.
     callback : callable, optional
         Called as ``callback(components, relative_error)`` after every step of least squares on the core; True ends the
         fit there. With it, an interrupt by Ctrl-C returns the best fit so far.
@@ -78,19 +78,19 @@ class Auto(Method):
 
     Notes
     -----
-    **Assumptions.** Contractions of the tensor; works on all of it if it has at most two million entries.
+    **Assumptions.** The tensor can be contracted. Tensors with at most two million entries are kept in memory.
 
-    **Complexity.** Three passes over a large tensor to look at it and to compress it, :math:`O(k^4)` flops a sweep of
-    the diagonalization and a step of least squares on the core, and one pass to polish, or a few if noise is strong or
-    ranks are large.
+    **Complexity.** Three passes over a large tensor to check and to compress it, :math:`O(k^4)` flops for a sweep of
+    the diagonalization and for a step of least squares on the core, and one pass to polish, or a few if noise is strong
+    or ranks are large.
 
     **Guarantees.** Without noise, exact components if the rank is at most the second largest mode, or there are
     equations enough: 30 components of 20 x 20 x 20, 40 of 20 x 20 x 20 x 20, 150 if that is symmetric, 30 of 8 x 8 x 8
     x 8 x 8; with noise, a minimum of least squares if ``converged`` says so, with the standard errors of first-order
     theory.
 
-    **Limitations.** Fails to find the best of several minima if noise hides many components, or the rank is near the
-    largest at which components are unique: `codiag.Factorization.diagnose` says if starts disagreed.
+    **Limitations.** May miss the lowest minimum if noise hides many components, if the rank is near the largest at
+    which components are unique, or if the data do not follow the model.
 
     Examples
     --------

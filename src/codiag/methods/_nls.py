@@ -21,7 +21,7 @@ class NLS(Method):
     r"""Least squares, :math:`\min \|T - \sum_i w_i a_i \otimes b_i \otimes c_i\|^2`, by damped Gauss-Newton steps.
 
     The steps run on the tensor compressed to the ranges of its components, then on the tensor itself. If the residual
-    shows a component that was missed, it replaces one that the others make superfluous. With constraints or missing
+    shows a component that was missed, it replaces the one that contributes least. With constraints or missing
     entries, projected Gauss-Newton steps run on the whole tensor. The search is that of `Auto`, with other starts.
 
     Parameters
@@ -33,9 +33,9 @@ class NLS(Method):
     tol : float
         Stop when a step is smaller than this, relative to the factors.
     max_iter : int
-        Steps from each start, at most; those of swaps come on top.
+        Steps from each start, at most, exchange steps not included.
     max_replacements : int
-        Components that may be swapped for others, from each start.
+        Exchange steps from each start, at most.
     callback : callable, optional
         Called as ``callback(components, relative_error)`` after every step on the core, or on the whole problem; True
         ends the fit there.
@@ -47,15 +47,15 @@ class NLS(Method):
 
     Notes
     -----
-    **Assumptions.** Contractions of the tensor; works on all of it if it has at most two million entries.
+    **Assumptions.** The tensor can be contracted. Tensors with at most two million entries are kept in memory.
 
     **Complexity.** Two to three products with the tensor, :math:`O(k \prod_m d_m)` flops, a step on the whole tensor,
     and :math:`O(k^2 \sum_m d_m)` a product with the Gauss-Newton matrix.
 
     **Guarantees.** A minimum if ``converged`` is true; first-order standard errors are valid there.
 
-    **Limitations.** Fails by ending in a local minimum, which a single random start does on hard tensors, or if the fit
-    is degenerate; ``converged`` is then false.
+    **Limitations.** A single random start ends in a local minimum on hard tensors. If the fit is degenerate,
+    ``converged`` is false.
 
     Examples
     --------

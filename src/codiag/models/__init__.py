@@ -9,6 +9,7 @@ model, the estimate does not depend on a random start. All models are scikit-lea
 Data                               Model                                        Learns
 ================================== ============================================ ===================================
 samples that are matrices, arrays  `CP`                                         components, coefficients of samples
+samples of any number of rows      `Parafac2`                                   evolving components, weights of samples
 labels by several workers          `DawidSkene`                                 true labels, confusion of workers
 labels by correlated judges   `Jury`                                       true labels, clusters of judges
 a network                          `MixedMembershipSBM`                 overlapping communities
@@ -40,6 +41,7 @@ True
 
 from codiag._checks import public_names
 from codiag.models._cp import CP
+from codiag.models._parafac2 import Parafac2
 from codiag.models.base import jackknife_standard_errors
 from codiag.models.chains import HiddenMarkov
 from codiag.models.communities import MixedMembershipSBM
@@ -59,6 +61,7 @@ __all__ = [
     "LatentDirichlet",
     "MixedMembershipSBM",
     "MultiviewMixture",
+    "Parafac2",
     "SingleTopic",
     "SphericalGaussianMixture",
     "jackknife_standard_errors",

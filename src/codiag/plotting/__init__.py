@@ -33,8 +33,7 @@ from codiag.plotting._diagnostics import (
     residuals,
     root_mean_squares,
 )
-from codiag.plotting._jury import dependence, dependence_height
-from codiag.plotting._models import communities, confusions, topics
+from codiag.plotting._models import communities, confusions, dependence, dependence_height, topics
 from codiag.plotting._modes import (
     different_modes,
     draw_bars,

@@ -22,7 +22,6 @@ from codiag.problem import LogEntry, Problem
 from codiag.result._linearization import Deviance, has_few_entries
 
 if TYPE_CHECKING:
-    from codiag.diagnosis import Assessment
     from codiag.result._factorization import Factorization
 
 FORMAT = "codiag factorization 2"
@@ -34,10 +33,11 @@ KNOWN = ("_noise_errors", "_sensitivity", "_noise_model", "_noise", "_assessment
 @cache
 def _kinds() -> dict[str, type]:
     """Return the constraints, losses and errors of codiag by name, which files hold with all their numbers."""
+    from codiag.diagnosis import Assessment
     from codiag.inference import NoiseModel, Sensitivity, UnitErrors
 
-    rules = {name: getattr(room, name) for room in (constraints, losses) for name in room.__all__}
-    return rules | {kind.__name__: kind for kind in (UnitErrors, NoiseModel, Sensitivity)}
+    rules = {name: getattr(package, name) for package in (constraints, losses) for name in package.__all__}
+    return rules | {kind.__name__: kind for kind in (UnitErrors, NoiseModel, Sensitivity, Assessment)}
 
 
 class RuleNotGivenError(ValueError):
@@ -51,7 +51,7 @@ def recorded(thing: Any, arrays: dict[str, np.ndarray], key: str) -> Any:
     """
     if thing is None or isinstance(thing, float):
         return thing
-    name, values = type(thing).__name__, {}
+    name, values = type(thing).__name__, dict[str, Any]()
     if _kinds().get(name) is not type(thing):
         return [name]
     for field in fields(_kinds()[name]):
@@ -60,6 +60,9 @@ def recorded(thing: Any, arrays: dict[str, np.ndarray], key: str) -> Any:
         if isinstance(value, list | tuple) and any(hasattr(part, "shape") or isinstance(part, list) for part in value):
             values[field.name] = {"arrays": [part is not None for part in value]}
             arrays |= {f"{place}_{index}": np.asarray(part) for index, part in enumerate(value) if part is not None}
+        elif isinstance(value, Table):
+            values[field.name] = {"columns": [str(column) for column in value]}
+            arrays |= {f"{place}_{column}": array for column, array in value.items()}
         elif hasattr(value, "shape"):
             arrays[place] = to_host(value)
         else:
@@ -85,7 +88,9 @@ def restored(record: Any, file: Mapping[str, np.ndarray], key: str, given: Any =
     kind, values = _kinds()[name], {}
     for field in fields(kind):
         value, place = stated[0].get(field.name), f"{key}_{field.name}"
-        if isinstance(value, dict):
+        if isinstance(value, dict) and "columns" in value:
+            value = Table({column: file[f"{place}_{column}"] for column in value["columns"]})
+        elif isinstance(value, dict):
             parts = enumerate(value["arrays"])
             value = tuple(file[f"{place}_{index}"] if is_there else None for index, is_there in parts)
         values[field.name] = file[place] if place in file else _as_tuples(value)
@@ -123,10 +128,7 @@ def write_fit(path: Path, fit: Factorization) -> None:
         arrays |= {
             f"labels_{mode}": values for mode, values in enumerate(fit.problem.labels.values) if values is not None
         }
-    found = {name: vars(fit)[name] for name in KNOWN if name in vars(fit)}
-    assessment = found.pop("_assessment", None)
-    meta["known"] = {name: recorded(value, arrays, name) for name, value in found.items()}
-    meta["assessment"] = None if assessment is None else _recorded_assessment(assessment, arrays)
+    meta["known"] = {name: recorded(vars(fit)[name], arrays, name) for name in KNOWN if name in vars(fit)}
     if fit.problem.has_data and has_few_entries(fit.problem):
         meta["shared"] = fit.problem.symmetric
         arrays |= _data(fit.problem)
@@ -181,31 +183,7 @@ def read_fit(path: Path, kind: type[Factorization], loss: Any, rules: Any) -> Fa
         }
         fit = replace(fit, problem=_problem(fit, stated, meta, file))
         vars(fit).update({name: restored(record, file, name) for name, record in meta["known"].items()})
-        if meta["assessment"] is not None:
-            vars(fit)["_assessment"] = _restored_assessment(meta["assessment"], file)
         return fit
-
-
-def _recorded_assessment(assessment: Assessment, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Return an assessment as JSON can hold it; the columns of its tables are added to `arrays`."""
-    values = {part.name: getattr(assessment, part.name) for part in fields(assessment)}
-    for name, table in list(values.items()):
-        if isinstance(table, dict):
-            arrays |= {f"assessment_{name}_{column}": array for column, array in table.items()}
-            values[name] = {"columns": list(table)}
-    return values
-
-
-def _restored_assessment(record: dict[str, Any], file: Mapping[str, np.ndarray]) -> Assessment:
-    from codiag.diagnosis import Assessment, Entry
-
-    values: dict[str, Any] = {}
-    for name, value in record.items():
-        if isinstance(value, dict):
-            value = Table({column: file[f"assessment_{name}_{column}"] for column in value["columns"]})
-        values[name] = _as_tuples(value)
-    values["entries"] = tuple(Entry(*entry) for entry in values["entries"])
-    return Assessment(**values)
 
 
 def _problem(fit: Factorization, stated: dict[str, Any], meta: dict[str, Any], file: Any) -> Problem:

@@ -1,10 +1,9 @@
-"""The search for the best fit: the loop over starts, swaps of components, and the finish."""
+"""The search for the best fit: the loop over starts, exchange steps, and the finish."""
 
 from codiag.search._contributions import least_contributing, objectives_without, removal_bounds
 from codiag.search._exchange import exchange_steps, refit_surplus
 from codiag.search._finish import bounded, finish, last_steps
 from codiag.search._finish_large import polish
 from codiag.search._local_minimum import WEAK_RATIO, LocalMinimum
-from codiag.search._loop import Callback, CallbackRunner, Search, explore, local_minimum, lowest, should_stop
-from codiag.search._removal_bounds import removal_rise_bounds
+from codiag.search._loop import Callback, CallbackRunner, Search, local_minimum, lowest, should_stop
 from codiag.search._saddles import leave_saddles, lowest_curvature

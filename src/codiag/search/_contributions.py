@@ -25,7 +25,6 @@ from codiag._arrays import (
     adjoint,
     blocks,
     identity,
-    is_complex,
     squared_magnitudes,
     take,
     to_double,
@@ -46,7 +45,6 @@ from codiag.least_squares import (
     unit_components,
 )
 from codiag.problem import Problem
-from codiag.search._removal_bounds import removal_rise_bounds
 from codiag.tensors import FactoredTensor
 
 
@@ -83,18 +81,13 @@ def removal_bounds(problem: Problem, components: FactoredTensor) -> np.ndarray:
     a tensor that has these in two of its modes and the columns of component i in all others, every move of another
     component is zero, since it changes one mode only. So without component i at least the square of its inner product
     with the normalized tensor is left: :math:`w_i^2 / (\|\tilde b_i\|^2 \|\tilde c_i\|^2)`. Constraints and symmetry
-    only leave the others less room. If there are no such vectors, many components of a symmetric tensor are bounded by
-    `removal_rise_bounds`.
+    only leave the others less room.
     """
     unit = unit_components(components)
     shares = _sorted_shares([to_double(to_host(factor)) for factor in unit.factors])
     squares = squared_magnitudes(to_double(to_host(unit.weights)))
     share = objective_of(problem).mean_information(components)
-    bounds = np.asarray(share / 2 * squares * shares[-1] * shares[-2])
-    is_quadratic = problem.loss is None and not is_complex(components.reference)
-    if components.rank <= BRIEF.max_products or np.any(bounds) or not is_quadratic:
-        return bounds  # an eigenvalue takes as many products as steps for a few components do
-    return removal_rise_bounds(problem, components)
+    return np.asarray(share / 2 * squares * shares[-1] * shares[-2])
 
 
 def least_contributing(problem: Problem, components: FactoredTensor, candidates: Sequence[int]) -> int:

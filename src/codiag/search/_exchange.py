@@ -76,7 +76,7 @@ def _weight(term: FactoredTensor) -> float:
 
 
 def _exchange_step(end: LocalMinimum, budget: Budget) -> LocalMinimum | None:
-    """Return a better fit with one component swapped, if one of the trials finds it within the budget."""
+    """Return a better fit with one component exchanged, if one of the trials finds it within the budget."""
     problem, before = end.problem, end.result
     if (end.is_noise and not end.weak) or budget.spend(terms_seconds(problem)):
         return None

@@ -8,12 +8,14 @@ from dataclasses import replace
 from codiag._arrays import Array, Extrapolation, array_namespace, few_threads, squared_magnitudes
 from codiag.constraints import Ridge
 from codiag.least_squares import (
-    BRIEF,
     BRIEF_SWEEPS,
-    LEAST_SECONDS,
+    INSIGNIFICANT,
+    NEGLIGIBLE,
     ROUGH,
+    ROUGHEST,
     SLOW,
     TOLERANCE,
+    Budget,
     LeastSquares,
     Limits,
     Log,
@@ -24,7 +26,6 @@ from codiag.least_squares import (
     minimize_with_estimates,
     objective_of,
     relative_size,
-    step_seconds,
 )
 from codiag.problem import Estimate, Problem
 from codiag.reduction import Reduction
@@ -33,10 +34,6 @@ from codiag.search._finish_large import MOST_WORK, finish_large
 from codiag.search._local_minimum import LocalMinimum
 from codiag.search._saddles import leave_saddles
 from codiag.tensors import FactoredTensor, Tensor
-
-RIDGE_SHARES = (1e-3, 1e-4, 1e-5, 1e-6)
-"""Costs of the ridges, relative to the objective, on the path for components that diverge. The first one may lose
-components that explain less; the last one ends within a millionth of the objective."""
 
 
 def finish(
@@ -83,19 +80,20 @@ def settled(
     Numbers that the loss leaves open are estimated in turn; the problem with them is returned, too.
     """
     known, result = minimize_with_estimates(problem, start.components, limits, BRIEF_SWEEPS)
-    result = leave_saddles(known, bounded(known, result), limits)
+    result = leave_saddles(known, bounded(known, result, limits.budget), limits)
     objective, flops = objective_of(known), step_flops(problem.tensor, problem.rank) * result.n_iter
     error = objective.relative_error(result.components, result.objective)
     log.add(name or objective.steps_name, result.n_iter, error, flops)
     return known, result
 
 
-def bounded(problem: Problem, result: OptimizeResult) -> OptimizeResult:
+def bounded(problem: Problem, result: OptimizeResult, budget: Budget | None = None) -> OptimizeResult:
     r"""Follow the minima of ever weaker ridges if components run off to infinity; the end is not converged.
 
     Without a best fit, weights grow without end while the objective falls by ever less. With a ridge
     :math:`\tfrac\lambda2 \sum_m \|A_m\|^2` there is a minimum for every :math:`\lambda > 0`, found in a few steps from
-    that of a stronger ridge; along this path the objective tends to its infimum.
+    that of a stronger ridge; along this path the objective tends to its infimum. The last ridge costs a
+    millionth of the objective.
     """
     if not result.runs_off or problem.constraints is not None:
         return result
@@ -103,9 +101,8 @@ def bounded(problem: Problem, result: OptimizeResult) -> OptimizeResult:
     point = objective.parametrization.vectorize(result.components)
     square = float(array_namespace(point).sum(squared_magnitudes(point)))
     components, n_iter, best = result.components, result.n_iter, result
-    is_cheap = ROUGH.max_iter * step_seconds(problem) < LEAST_SECONDS
-    limits = replace(ROUGH, gain=TOLERANCE) if is_cheap else BRIEF
-    for share in RIDGE_SHARES:
+    limits = replace(ROUGH, gain=INSIGNIFICANT, budget=budget)
+    for share in (NEGLIGIBLE / ROUGHEST, NEGLIGIBLE):
         ridge = Ridge(2 * share * result.objective / square)
         ridged = minimize(problem.with_constraints((ridge,) * problem.tensor.order), components, limits)
         components, n_iter = ridged.components, n_iter + ridged.n_iter

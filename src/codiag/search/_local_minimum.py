@@ -10,7 +10,6 @@ import numpy as np
 
 from codiag._arrays import to_host
 from codiag.least_squares import (
-    NEGLIGIBLE,
     SLOW,
     TINY,
     TOLERANCE,
@@ -18,11 +17,9 @@ from codiag.least_squares import (
     OptimizeResult,
     is_noise,
     largest_noise_term,
-    noise_excess,
     objective_of,
 )
 from codiag.problem import Problem, most_components
-from codiag.reduction import is_small
 from codiag.search._contributions import objectives_without, removal_bounds
 from codiag.tensors import FactoredTensor, Tensor, is_large
 
@@ -30,12 +27,6 @@ WEAK_RATIO = 4
 """Components whose contribution is below so many times the largest term of noise may have been displaced by noise: a
 component of twice the weight of a noise term may lose it. Above the square of that ratio they are significant: no start
 can have missed them."""
-
-MISSED_SHARE = 0.15
-"""Share of components, or one, that a fit may have missed, or that may be weak, while the others are certain."""
-
-SAME_MINIMUM = 0.5
-"""Noise variances by which the objectives of rough ends of one minimum may differ: each is within a few tenths."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,36 +92,9 @@ class LocalMinimum:
         return is_noise(self.problem, self.residual, self.result.components)
 
     @property
-    def n_few(self) -> int:
-        """A few of the components."""
-        return max(1, int(MISSED_SHARE * self.problem.rank))
-
-    @property
     def fits_anything(self) -> bool:
         """Whether parameters are more than half of the entries, so that any residual looks like noise."""
         return 2 * self.problem.n_parameters > self.problem.n_independent
-
-    @cached_property
-    def shows_model(self) -> bool:
-        """Whether the tensor seems to be a sum of such components and noise.
-
-        Then there is a best fit to search for. Tensors that fit no model leave more than noise, even if
-        the terms of a few components that were missed are left out. Those that are noise, or have less components than
-        the fit, are searched in vain: all but a few of its components, or all that are not significant, explain no more
-        than noise.
-        """
-        if self.fits_anything or is_large(self.problem.tensor.shape):
-            return False
-        excess = 0.0 if self.is_noise else self._excess(self.n_few)
-        if excess > 1 or np.max(self.contributions) < WEAK_RATIO:
-            return False
-        n_surplus, n_clear = int(np.sum(self.contributions <= 1)), int(np.sum(self.contributions > WEAK_RATIO**2))
-        are_too_many = n_surplus > self.problem.rank - 2 * self.n_few or n_surplus + n_clear == self.problem.rank
-        return n_surplus == 0 or not are_too_many
-
-    def _excess(self, n_left_out: int) -> float:
-        """Excess of the residual over noise, without its strongest directions."""
-        return noise_excess(self.problem, self.residual, n_left_out, self.result.components)
 
     @cached_property
     def terms(self) -> Sequence[FactoredTensor]:
@@ -186,6 +150,5 @@ def n_hits(ends: Sequence[LocalMinimum]) -> int:
 
 
 def _tolerance(best: LocalMinimum) -> float:
-    """Return the relative difference of the objectives of rough ends of one minimum."""
-    variance = SAME_MINIMUM * objective_of(best.problem).noise_variance
-    return max(min(variance, SLOW) if is_small(best.problem.tensor.shape) else variance, NEGLIGIBLE)
+    """Return how much the objectives of rough ends of one minimum differ: half a noise variance, or a thousandth."""
+    return max(objective_of(best.problem).noise_variance / 2, SLOW)

@@ -1,6 +1,6 @@
 """The search: from starts in turn to local minima, until a further start would hardly end lower.
 
-A start is taken to a minimum roughly, and from there by swaps of components. If the residual is noise, and every
+A start is taken to a minimum roughly, and from there by exchange steps. If the residual is noise, and every
 component explains much more than any term of it, one start is enough. Otherwise minima compete, and only starts that
 end at the same lowest minimum show that others would, too.
 """
@@ -13,15 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
-from scipy.special import betaln
 
 from codiag._arrays import few_threads, is_complex, to_namespace
 from codiag.least_squares import (
     BRIEF_STEP,
     BRIEF_SWEEPS,
     INTERRUPTED,
-    NEGLIGIBLE,
     ROUGH,
+    TOLERANCE,
     Budget,
     Limits,
     Log,
@@ -36,11 +35,8 @@ from codiag.reduction import Reduction, is_small, reduce, uncompressed
 from codiag.search._exchange import exchange_steps, refit_surplus, replace_zero_components
 from codiag.search._finish import finish, step_flops
 from codiag.search._local_minimum import LocalMinimum, lowest, n_hits
-from codiag.starts import Start, Tournament, default_starts, is_determined
+from codiag.starts import Start, default_starts, is_determined, tournaments_apply
 from codiag.tensors import FactoredTensor, is_large
-
-PATIENCE = 8.0
-"""Times as much work as usual if the model holds."""
 
 CERTAIN = 0.05
 """Chance that a lower minimum was missed, at which a search ends."""
@@ -60,7 +56,7 @@ class Search:
     max_starts : int
         Starts, at most.
     max_exchanges : int
-        Swaps from each start, at most.
+        Exchange steps from each start, at most.
     limits : Limits
         For the last minimization.
     callback : callable, optional
@@ -126,7 +122,7 @@ class _Run:
 
     def __init__(self, search: Search, problem: Problem, rng: np.random.Generator) -> None:
         self._search, self._problem, self._rng = search, problem, rng
-        self._budget = Budget(search.max_work, search.time_limit, patience=PATIENCE)
+        self._budget = Budget(search.max_work, search.time_limit)
         self._log = Log(self._budget)
         self._starts = default_starts(problem) if search.starts is None else search.starts
         included = next((start.factors for start in self._starts if start.factors is not None), None)
@@ -137,39 +133,50 @@ class _Run:
         callback = None if search.callback is None else self._runner
         self._limits = replace(search.limits, callback=callback, budget=self._budget)
         self._ends: list[LocalMinimum] = []
-        self._unconverged: tuple[float, Estimate] | None = None
+        self._exchanged: LocalMinimum | None = None
 
     def solve(self) -> Estimate:
         """Take starts in turn until their ends are enough, and finish the lowest end."""
         if not self.space.is_complete:
             share = self.space.problem.data.squared_norm / self._problem.data.squared_norm
             self._log.add("compress", 0, math.sqrt(max(1 - share, 0.0)))
-        for start, components in self._components():
-            exchanges_later = self._swaps_last or isinstance(start, Tournament)
-            self._ends.append(self._end(components, 0 if exchanges_later else self._search.max_exchanges))
-            self._log.best = lowest(self._ends).result.components
-            estimate = self._finished()
-            if estimate is not None:
-                return estimate
-            if self._budget.is_over and lowest(self._ends).shows_model:
-                self._budget.extend()
-            if len(self._ends) >= self._search.max_starts or self._budget.is_over:
+        for _, components in self._components():
+            self._ends.append(self._end(components, 0 if self._exchanges_last else self._search.max_exchanges))
+            if self._limits.is_stopped:
+                return self._best()
+            surplus = self._without_surplus(self._ends[-1]) if lowest(self._ends) is self._ends[-1] else None
+            if surplus is not None:
+                return surplus
+            if self._is_settled() or len(self._ends) >= self._search.max_starts or self._budget.is_over:
                 break
         if not self._ends:
             raise ValueError("starts must yield components for this problem; those that were given yield none")
-        best = self._ends.index(lowest(self._ends))
-        if (best > 0 or self._swaps_last) and self._search.max_exchanges > 0 and not self._budget.is_over:
-            self._ends[best] = self._end(self._ends[best].result.components, self._search.max_exchanges)
+        if not shows_optimum(self._ends):
+            self._exchange()
         return self._best()
 
-    @property
-    def _swaps_last(self) -> bool:
-        """Whether swaps are tried on the lowest end only, after all starts.
+    def _is_settled(self) -> bool:
+        """Return whether further starts would hardly end lower, and exchange steps do not."""
+        if should_stop(self._ends) and not shows_optimum(self._ends):
+            self._exchange()
+        return should_stop(self._ends)
 
-        A start without constraints misses single components, which swaps mend at once. If signs are constrained, it is
-        far from the minimum, and random starts cost less; so they do under a loss, where they are least squares.
+    def _exchange(self) -> None:
+        """Take exchange steps from the lowest end, once."""
+        best = lowest(self._ends)
+        if self._exchanges_last and best is not self._exchanged and not self._budget.is_over:
+            end = self._end(best.result.components, self._search.max_exchanges)
+            if end.objective < best.objective:
+                self._ends[self._ends.index(best)] = end
+            self._exchanged = lowest(self._ends)
+
+    @property
+    def _exchanges_last(self) -> bool:
+        """Whether exchange steps are tried on the lowest end only, after others: where many random starts cost little.
+
+        Otherwise a start misses single components, which exchange steps repair at once.
         """
-        return self._problem.is_cone or self._problem.loss is not None
+        return self._problem.loss is not None or self._problem.is_cone or tournaments_apply(self._problem)
 
     def interrupted(self) -> Estimate | None:
         """Return the best components that a callback was shown, if there is one."""
@@ -204,13 +211,16 @@ class _Run:
     def _end(self, start: FactoredTensor, max_exchanges: int) -> LocalMinimum:
         """Take a start to a local minimum, and note that."""
         problem, search = self.space.problem, self._limits
+        variance, is_quick = objective_of(problem).noise_variance, _is_quick(problem)
+        is_rough = not is_quick and (problem.entries is not None or len(self._ends) > 0)  # minima compete
         n_iter = min(ROUGH.max_iter, search.max_iter)
+        if is_rough:
+            n_iter = min(BRIEF_SWEEPS if self._ends else BRIEF_SWEEPS // 3, n_iter)
         limits = replace(ROUGH, max_iter=n_iter, callback=search.callback, budget=search.budget)
-        variance = objective_of(problem).noise_variance
-        if _is_quick(problem) and variance > 0:  # noise would hide that minima differ
-            limits = replace(limits, gain=min(ROUGH.gain, BRIEF_STEP / variance))
-        is_patient = not self._ends or lowest(self._ends).shows_model
-        end, n_exchanges = local_minimum(problem, start, limits, max_exchanges, self._problem, is_patient=is_patient)
+        if variance > 0 and (is_quick or is_rough):  # noise would hide that minima differ
+            clip = max if is_rough else min
+            limits = replace(limits, gain=clip(ROUGH.gain, BRIEF_STEP / variance))
+        end, n_exchanges = local_minimum(problem, start, limits, max_exchanges, self._problem)
         if end.problem is not problem:  # further ends are compared under the same loss
             self.space = self._runner.space = replace(self.space, problem=end.problem)
         exchanges = "1 exchange step" if n_exchanges == 1 else f"{n_exchanges} exchange steps"
@@ -218,28 +228,6 @@ class _Run:
         flops = step_flops(problem.tensor, problem.rank) * end.result.n_iter
         self._log.add(f"{name}, {exchanges}" if n_exchanges else name, end.result.n_iter, end.relative_error, flops)
         return end
-
-    def _finished(self) -> Estimate | None:
-        """Return the finished fit if no further start is in question, else None."""
-        if self._limits.is_stopped:
-            return self._best()
-        if not _is_quick(self._problem):  # else it is quick to search for the best fit to noise
-            surplus = self._without_surplus(self._ends[-1])
-            if surplus is not None:
-                return surplus
-        best = lowest(self._ends)
-        if not should_stop(self._ends):
-            return None
-        estimate = self._finish(best)
-        if estimate.converged or is_large(self._problem.tensor.shape) or best.has_surplus:
-            return estimate
-        self._unconverged = self._distance(best), estimate  # there may be a lower minimum, or none
-        return None
-
-    def _distance(self, end: LocalMinimum) -> float:
-        """Return the squared distance of an end from the whole tensor."""
-        outside = self._problem.data.squared_norm - self.space.problem.data.squared_norm
-        return 2 * end.objective + max(outside, 0.0)
 
     def _without_surplus(self, end: LocalMinimum) -> Estimate | None:
         """Return a fit with surplus components grown one at a time, if an end shows that there are some."""
@@ -251,24 +239,16 @@ class _Run:
             return None
         self._log.add("components that fit noise, added one at a time", grown.result.n_iter, grown.relative_error)
         estimate = finish(self._problem, whole, grown, self._last_limits, self._log, 0)
-        return estimate if estimate.converged and not self._is_degenerate(estimate) else None
+        is_lower = estimate.converged or self._log.history[-1].objective <= end.relative_error
+        return estimate if is_lower and not self._is_degenerate(estimate) else None
 
     def _is_degenerate(self, estimate: Estimate) -> bool:
         return are_degenerate(self._problem, estimate.components, times=1)
 
-    def _finish(self, end: LocalMinimum) -> Estimate:
-        """Finish an end, unless one as low was finished before, and did not converge."""
-        if self._unconverged is not None and self._distance(end) > (1 - NEGLIGIBLE) * self._unconverged[0]:
-            return self._unconverged[1]._replace(history=self._log.history)
-        estimate = finish(self._problem, self.space, end, self._last_limits, self._log, self._search.max_exchanges)
-        if _is_quick(self._problem) and self._is_degenerate(estimate):
-            return self._without_surplus(end) or estimate
-        return estimate
-
     @property
     def _last_limits(self) -> Limits:
         """Limits for the finish, which is no search: those of the caller, and the time."""
-        return replace(self._limits, budget=self._budget.clock())
+        return replace(self._limits, budget=self._budget.renewed(self._problem))
 
     def _best(self) -> Estimate:
         """Finish the lowest end, and note how often it was reached, and why the search ended."""
@@ -280,7 +260,10 @@ class _Run:
         if len(self._ends) > 1 or why:
             name = f"best of {len(self._ends)} local minima, reached {times}{why}"
             self._log.add(name, 0, best.relative_error, p_missed=self._chance_of_lower())
-        return self._finish(best)
+        estimate = finish(self._problem, self.space, best, self._last_limits, self._log, self._search.max_exchanges)
+        if estimate.history[-1].objective < TOLERANCE:  # no minimum is lower
+            estimate = estimate._replace(history=[stage._replace(p_missed=0.0) for stage in estimate.history])
+        return estimate
 
     def _chance_of_lower(self) -> float:
         """Return the chance that a lower minimum was missed; one if there was no time to search."""
@@ -309,13 +292,8 @@ def local_minimum(
     limits: Limits,
     max_exchanges: int,
     whole: Problem | None = None,
-    *,
-    is_patient: bool = False,
 ) -> tuple[LocalMinimum, int]:
-    """Take a start to a local minimum, and swap components while that helps; return the number of swaps, too.
-
-    If patient, the budget is extended once the model is seen to hold.
-    """
+    """Take a start to a local minimum, and take exchange steps while they help; return their number, too."""
     problem, result = minimize_with_estimates(problem, start, limits)
     end, n_exchanges = replace_zero_components(LocalMinimum(problem, result, whole), limits), 0
     if limits.budget is not None:
@@ -324,8 +302,6 @@ def local_minimum(
         return end, 0
     n_iter, n_last = end.result.n_iter, -1
     while n_last != 0 and n_exchanges < max_exchanges:
-        if is_patient and limits.budget is not None and end.shows_model:
-            limits.budget.extend()
         end, n_last = exchange_steps(end, max_exchanges - n_exchanges, limits.budget)
         n_exchanges += n_last
         if n_last > 0:
@@ -334,47 +310,27 @@ def local_minimum(
     return end.with_result(end.result._replace(n_iter=n_iter)), n_exchanges
 
 
-def explore(
-    problem: Problem,
-    starts: Sequence[Start],
-    rng: np.random.Generator,
-    *,
-    max_starts: int,
-    max_exchanges: int,
-    limits: Limits = ROUGH,
-) -> LocalMinimum:
-    """Return the lowest local minimum from starts in turn, until their ends are enough, without finishing it."""
-    ends: list[LocalMinimum] = []
-    for start in starts:
-        for components in start.generate(problem, rng, Log(limits.budget or Budget())):
-            ends.append(local_minimum(problem, components, limits, max_exchanges)[0])
-            is_over = limits.budget is not None and limits.budget.is_over
-            if len(ends) >= max_starts or is_over or should_stop(ends):
-                return lowest(ends)
-    return lowest(ends)
-
-
 def chance_of_lower(ends: Sequence[LocalMinimum]) -> float:
     r"""Return the chance that a lower minimum was missed; zero if the residual shows that there is none.
 
     Of n starts h have ended at the lowest minimum. If there is a lower one that is as easily met, with the probability
     q of Beta(h + 1, n - h + 1), the posterior under a uniform prior, n starts miss it with the probability
-    :math:`E (1 - q)^n = B(h + 1, 2n - h + 1) / B(h + 1, n - h + 1)`: .28 if one of four has met the lowest minimum,
-    .008 if all have. Compare C. G. E. Boender and A. H. G. Rinnooy Kan, "Bayesian stopping rules for multistart global
+    :math:`E (1 - q)^n = \binom{2n - h}{n} / \binom{2n + 1}{n}`: .28 if one of four has met the lowest minimum, .008 if
+    all have. Compare C. G. E. Boender and A. H. G. Rinnooy Kan, "Bayesian stopping rules for multistart global
     optimization methods", Math. Programming 37, 1987.
     """
     if shows_optimum(ends):
         return 0.0
-    n, h = len(ends), n_hits(ends)
-    return math.exp(betaln(h + 1, 2 * n - h + 1) - betaln(h + 1, n - h + 1))
+    n = len(ends)
+    return math.comb(2 * n - n_hits(ends), n) / math.comb(2 * n + 1, n)
 
 
 def shows_optimum(ends: Sequence[LocalMinimum]) -> bool:
     """Return whether the residual of the lowest minimum shows that there is no lower one.
 
     That is so if the fit is exact; or if its residual is noise and few components are weak, unless anything looks like
-    noise, or the fit is degenerate, so that each component seems to explain far more than they do together. A few weak
-    components do not count if the others determine the diagonalization (`is_determined`), and exchanges were tried.
+    noise, or the fit is degenerate, so that each component seems to explain far more than they do together. A sixth of
+    the components may be weak if the others determine the diagonalization (`is_determined`), and exchanges were tried.
     Nothing is known of tensors that are too large to be searched.
     """
     best = lowest(ends)
@@ -382,7 +338,7 @@ def shows_optimum(ends: Sequence[LocalMinimum]) -> bool:
     if best.is_exact or is_large(problem.tensor.shape):
         return True
     must_be_clear = _is_quick(problem) or not is_determined(problem)
-    n_allowed = 0 if must_be_clear else best.n_few
+    n_allowed = 0 if must_be_clear else max(problem.rank // 6, 1)
     is_misleading = best.fits_anything or are_degenerate(problem, best.result.components)
     return best.is_noise and not is_misleading and len(best.weak) <= n_allowed
 

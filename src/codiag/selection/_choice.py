@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from codiag._text import Table, html_table, listed
+from codiag._text import Table, html_table, listed, text_table
 from codiag.diagnosis import FAIR
 from codiag.problem import Problem
 from codiag.result import Factorization
@@ -169,17 +169,14 @@ class RankChoice:
         return str(self)
 
     def __str__(self) -> str:
-        rows = [HEADINGS, *self.rows()]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-        lines = [
-            "  ".join(cell.rjust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True)) for row in rows
-        ]
-        marked = [f"{line}  {row[-1]}".rstrip() for line, row in zip(lines, rows, strict=True)]
-        return "\n".join([self.reason, "", *marked])
+        return f"{self.reason}\n\n{text_table(self._columns())}"
 
     def _repr_html_(self) -> str:
         """Show the reason and the printed table in notebooks."""
-        return html_table(self.reason, dict(zip(HEADINGS, zip(*self.rows(), strict=True), strict=True)))
+        return html_table(self.reason, self._columns())
+
+    def _columns(self) -> dict[str, tuple[str, ...]]:
+        return dict(zip(HEADINGS, zip(*self.rows(), strict=True), strict=True))
 
 
 def entries_in_words(entries: Sequence[tuple[tuple[int, ...], float]], problem: Problem) -> str:

@@ -21,14 +21,15 @@ from codiag.methods import DEFAULT, Init, Method, as_method
 from codiag.problem import Problem, as_problem, most_components, warn_of_unlisted_counts
 from codiag.result import Factorization, safe_scale, solve
 from codiag.selection._choice import RankChoice, entries_in_words
+from codiag.selection._parafac2 import choose_slices
 from codiag.selection._representative import Representative
 from codiag.selection._upward import Tried, Upwards, best_prediction
 
 FIRST_DIRECTIONS = 16
 """Directions of each mode of a large tensor in which ranks are tried first; then twice as many."""
 
-ENOUGH = 2
-"""Ranks in a row that add nothing, after which no higher one is tried."""
+ENOUGH, MOST_UNSUPPORTED = 2, 6
+"""Ranks in a row that add nothing, and that are not supported, after which no higher one is tried."""
 
 
 @explains_keywords
@@ -46,6 +47,7 @@ def choose_rank(
     labels: LabelsLike = None,
     rng: RNGLike = None,
     progress: bool | None = None,
+    model: str = "cp",
 ) -> RankChoice:
     r"""Find the number of components that a tensor supports, and say why.
 
@@ -99,6 +101,9 @@ def choose_rank(
     progress : bool, optional
         None shows a bar after ten seconds in terminals and notebooks. True always shows one, or prints a line every ten
         seconds where there is no terminal. False never does.
+    model : {"cp", "parafac2"}
+        The model: with "parafac2", `tensor` is what `codiag.parafac2` takes, halves are taken of the slices, and of the
+        other options only `constraints`, `mask`, `rng` and `progress` count.
 
     Returns
     -------
@@ -129,6 +134,11 @@ def choose_rank(
     Rank 3: all components are significant, determi
     """
     wanted = None if ranks is None else _checked(ranks)
+    if model not in ("cp", "parafac2"):
+        raise ValueError(f"model must be 'cp' or 'parafac2'; got {model!r}")
+    if model == "parafac2":
+        with progress_if(progress, "choosing the rank of PARAFAC2"):
+            return choose_slices(tensor, wanted, constraints, mask, rng)
     rank = None if isinstance(tensor, Problem) else "auto"
     stated = {
         "loss": loss,
@@ -167,6 +177,8 @@ def choose(
     fits = {one.rank: _in_units(inside.outward(one.fit), problem.with_rank(one.rank), scale) for one in tried}
     if chosen is not None:
         tell("rank %d, to the end", chosen.rank, is_place=True)
+        known = fits[chosen.rank]._components
+        method = method.with_init((known.weights, known.factors)) if method is DEFAULT else method
         fits[chosen.rank] = solve(final.with_rank(chosen.rank), method, rng)
     entries = tuple((index, scale * value) for index, value, _ in upwards.set_aside)
     aside = entries_in_words(entries, problem)
@@ -175,15 +187,18 @@ def choose(
 
 
 def _should_stop(tried: Sequence[Tried]) -> bool:
-    """Return whether the last two ranks add nothing: they are not supported, and what the one below leaves is noise.
+    """Return whether the last two ranks add nothing: they are not supported, and predict no better than a lower one.
 
-    They add nothing, too, if they predict no better than a lower one.
+    If what the rank below leaves passes for noise, a tenth of the error must be gained: noise with correlations is
+    predicted a little better by every further component.
     """
     last, lower = tried[-ENOUGH:], tried[:-ENOUGH]
     if len(tried) < ENOUGH or any(one.is_supported for one in last):
         return False
+    if not any(one.is_supported for one in tried[-MOST_UNSUPPORTED:]) and len(tried) >= MOST_UNSUPPORTED:
+        return True
     below = next((one for one in reversed(lower) if one.is_supported), last[0])
-    if below.facts.residual_ratio <= 1:
+    if below.facts.residual_ratio <= 1 and not any(one.held_out_error < 0.9 * below.held_out_error for one in last):
         return True
     best = best_prediction(lower or last[:1])
     return best is None or not any(one.predicts_better_than(best) for one in last)
@@ -201,7 +216,15 @@ def _reason(chosen: Tried | None, tried: Sequence[Tried]) -> str:
     """Return why a rank was chosen, as a sentence of a methods section."""
     if chosen is None:
         flaws = sorted({one.flaw or "components differ between halves of the data" for one in tried})
-        return f"No rank is supported: at every rank that was tried components are {_as_adjectives(flaws)}."
+        said = f"No rank is supported: at every rank that was tried components are {_as_adjectives(flaws)}."
+        facts = tried[0].facts
+        names = [facts.labels.names[mode] for mode in facts.correlated]
+        if not names or facts.fit.problem.labels is not None:
+            return said
+        return (
+            f"{said} Noise is taken to be correlated along {listed(names)}: if indices of a mode have no order, as "
+            "patients have none, give it labels that are text."
+        )
     said = "all components are significant, determined and found in both halves of the data"
     if math.isnan(chosen.congruence):
         said = "all components are significant and determined"

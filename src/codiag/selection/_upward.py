@@ -13,7 +13,7 @@ import numpy as np
 from codiag._arrays import asarray_like, is_complex, to_double, to_host
 from codiag._progress import tell
 from codiag.diagnosis import FAIR, Facts, Halves, lone_entries
-from codiag.least_squares import BRIEF, Limits, minimize
+from codiag.least_squares import BRIEF, TINY, Limits, minimize
 from codiag.methods import Auto, Method
 from codiag.problem import Estimate, Problem, interior
 from codiag.result import Factorization, has_few_entries, solve
@@ -120,12 +120,12 @@ class Tried:
         return not self.flaw and not self.congruence < FAIR
 
     def predicts_better_than(self, other: Tried) -> bool:
-        """Return whether held-out entries are predicted better, by more than a standard error of the difference."""
+        """Return whether held-out blocks are predicted better: logarithms, by more than a standard error."""
         if self.held_out is None or other.held_out is None:
             return False
-        gaps = other.held_out - self.held_out
-        spread = math.sqrt(gaps.size) * float(np.std(gaps, ddof=1)) if gaps.size > 1 else 0.0
-        return float(np.sum(gaps)) > spread
+        gaps = np.log(np.maximum(other.held_out, TINY)) - np.log(np.maximum(self.held_out, TINY))
+        spread = float(np.std(gaps, ddof=1)) / math.sqrt(gaps.size) if gaps.size > 1 else 0.0
+        return float(np.mean(gaps)) > spread
 
     @property
     def held_out_error(self) -> float:
@@ -189,10 +189,10 @@ class Upwards:
     def halves_of(self, fit: Factorization) -> Halves | None:
         """Return halves of the data, which are the same for all ranks."""
         if not self._has_halves:
-            model, self._has_halves = fit._noise_model, True
+            self._has_halves = True
             is_known = has_few_entries(self.problem) and self.problem.symmetric is not True
             stated = self.problem.in_double_precision()
-            self._halves = Halves.of(stated, () if model is None else model.correlated) if is_known else None
+            self._halves = Halves.of(stated, Facts(fit).correlated) if is_known else None
         return self._halves
 
 

@@ -14,7 +14,7 @@ from codiag.starts._greedy import Greedy
 from codiag.starts._random import Random
 from codiag.starts._slices import assign_roles
 from codiag.starts._start import Start
-from codiag.starts._tournament import Tournament
+from codiag.starts._tournament import Tournament, tournaments_apply
 from codiag.starts._variance_stabilized import VarianceStabilized
 from codiag.tensors import is_large
 
@@ -28,19 +28,19 @@ def default_starts(problem: Problem) -> Sequence[Start]:
     """
     if problem.loss is not None:
         return (VarianceStabilized(starts_of=default_starts),)
+    further = (Tournament() if tournaments_apply(problem) else Random(),)
     if not problem.required_features:
-        return (MeanImputed() if is_small(problem.tensor.shape) else Diagonal(), Tournament(), Random())
+        return (MeanImputed() if is_small(problem.tensor.shape) else Diagonal(), *further)
     if any(constraint is not None and constraint.is_fixed for constraint in problem.constraints or ()):
         return (FixedFactors(),)
     large = is_large(problem.tensor.shape)
     if problem.tensor.is_partial:
-        return (FromObserved(),) if large else (FromObserved(), Greedy(), Tournament(), Random())
+        return (FromObserved(),) if large else (FromObserved(), Greedy(), *further)
     if problem.entries is None and are_orthogonal(problem):
-        return (Diagonal(orthogonal=True), MeanImputed(), Random())
+        return (Diagonal(orthogonal=True), MeanImputed(), *further)
     if large:
         return (MeanImputed(),)
     if problem.shared and assign_roles(problem.tensor.shape, problem.rank) is None:
-        return (Greedy(), Random())
+        return (Greedy(), *further)
     is_mostly_observed = 2 * problem.n_observed > math.prod(problem.tensor.shape)
-    first = MeanImputed() if is_mostly_observed else Greedy()
-    return (first, Tournament(), Random())
+    return (MeanImputed() if is_mostly_observed else Greedy(), *further)

@@ -8,57 +8,47 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._arrays import Array, asarray_like, conjugate, normal_draws, to_double, to_host
-from codiag.least_squares import Batch, Log, flops_seconds
+from codiag._arrays import asarray_like, conjugate, normal_draws, to_double, to_host
+from codiag.least_squares import Batch, Log, flops_seconds, objective_of
 from codiag.problem import Problem
 from codiag.reduction import dominant_bases
 from codiag.starts._start import Start
 from codiag.tensors import DenseTensor, FactoredTensor, is_large
 
-ROUNDS = ((128, 8), (48, 12), (16, 30), (6, 60))
-"""Members and sweeps of each round: half of the sweeps are for members that leave soon."""
-
-N_SURVIVORS = 4
-"""Members of a tournament that are minimized to the end."""
-
-SHARE = 0.4
-"""Part of the work that is left which a tournament may cost."""
-
-LEAST_MEMBERS = 16
-"""Members of the first round, at least."""
+ROUNDS = ((64, 20), (16, 40), (4, 60))
+"""Members and sweeps of each round, the last of which are the survivors. After less than twenty sweeps the order of the
+members says little: 128 members of 8 sweeps found half as many of the best fits to incomplete data."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tournament(Start):
     """Random components, the lowest of many after sweeps on a core that holds twice the rank in each mode.
 
-    Missing entries are filled with the best components so far. Factors of one sign are swept column by column, on all
-    of their rows. One tournament follows the other.
+    Missing entries are filled with the model of each member, on the whole tensor. Factors of one sign are swept column
+    by column, on all of their rows. One tournament follows the other, while the budget allows sixteen members.
     """
 
     def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
-        if not _applies(problem):
+        if not tournaments_apply(problem):
             return
+        pool = _Pool(problem)
+        most, least = ROUNDS[0][0], ROUNDS[-1][0]
+        n_sweeps = sum(members * n for members, n in ROUNDS)
         while True:
-            entries, bases = _core(problem, log.best, log.budget.left * SHARE)
-            one_sided = [rule is not None and rule.is_cone for rule in problem.constraints or (None,) * entries.ndim]
-            n_sweeps = sum(n * members for members, n in ROUNDS)
-            price = _price(entries.shape, problem.rank)
-            n_members = int(min(ROUNDS[0][0], log.budget.left * SHARE / (price * n_sweeps) * ROUNDS[0][0]))
-            if n_members < LEAST_MEMBERS:
+            share = min(log.budget.left / (2 * n_sweeps * pool.sweep_seconds), 1.0)
+            if share * most < least**2:
                 return
-            share = n_members / ROUNDS[0][0]
-            batch = _drawn(entries, bases, one_sided, n_members, problem.rank, rng)
+            batch = pool.drawn(int(share * most), rng)
             for members, n in ROUNDS:
-                kept = max(round(members * share), N_SURVIVORS)
-                batch.keep(np.argsort(batch.objectives, kind="stable")[:kept].tolist())
+                kept = max(round(members * share), least)
+                batch.select(np.argsort(batch.objectives, kind="stable")[:kept].tolist())
                 batch.sweep(n)
-                log.budget.spend(price * kept * n)
-            for place in np.argsort(batch.objectives, kind="stable")[:N_SURVIVORS].tolist():
-                yield _components(batch.member(place), bases, one_sided, problem)
+                log.budget.spend(pool.sweep_seconds * kept * n)
+            for place in np.argsort(batch.objectives, kind="stable").tolist():
+                yield pool.components(batch.member(place))
 
 
-def _applies(problem: Problem) -> bool:
+def tournaments_apply(problem: Problem) -> bool:
     """Return whether entries are few, and factors free or of one sign, one for each mode."""
     rules = [rule for rule in problem.constraints or () if rule is not None]
     is_plain = all(rule.is_cone and not rule.ridge for rule in rules)
@@ -66,56 +56,61 @@ def _applies(problem: Problem) -> bool:
     return is_plain and is_there and not problem.shared and not problem.symmetric and problem.loss is None
 
 
-def _price(shape: Sequence[int], rank: int) -> float:
-    """Return the price of a sweep of one of many members."""
-    return flops_seconds(2.0 * len(shape) * math.prod(shape) * rank)
+def fill_sweeps(problem: Problem, start: FactoredTensor) -> FactoredTensor:
+    """Take as many sweeps as a survivor does from one start, which fill what is missing with its model."""
+    if problem.entries is None or not tournaments_apply(problem):
+        return start
+    pool = _Pool(problem)
+    feasible = objective_of(problem, start).feasible(start)
+    weights, *factors = (to_double(to_host(array)) for array in (feasible.weights, *feasible.factors))
+    batch = pool.batch([factors[0][None] * weights, *(factor[None] for factor in factors[1:])])
+    batch.sweep(ROUNDS[-1][1])
+    return pool.components(batch.member(0))
 
 
-def _core(problem: Problem, best: FactoredTensor | None, seconds: float) -> tuple[np.ndarray, list[np.ndarray | None]]:
-    """Return the entries in the dominant directions of each mode, and these directions.
+class _Pool:
+    """The entries that members are swept on, on the host: a core of complete ones, or all of them."""
 
-    They are at least twice as many as components, and as many as a tournament may cost.
-    """
-    entries = to_double(to_host(problem.tensor.to_dense()))
-    if problem.entries is not None:
-        weights = problem.observed_mask() if problem.weights is None else to_host(problem.weights)
-        share = weights / np.max(weights)
-        fill = np.sum(share * entries) / np.sum(share) if best is None else to_double(to_host(best.to_dense()))
-        entries = share * entries + (1 - share) * fill
-    tensor, n_sweeps = DenseTensor.of(entries, symmetric=False), sum(n * members for members, n in ROUNDS)
-    size = max(entries.shape)
-    while size > 2 * problem.rank and _price([min(d, size) for d in entries.shape], problem.rank) * n_sweeps > seconds:
-        size = max(size * 4 // 5, 2 * problem.rank)
-    bases = [None if basis is None else to_host(basis) for basis in dominant_bases(tensor, size)]
-    turned = [None if basis is None else conjugate(basis) for basis in bases]
-    return to_host(tensor.compress(*turned).to_dense()), bases
+    def __init__(self, problem: Problem) -> None:
+        self._problem, self._shares = problem, None
+        self._entries = to_double(to_host(problem.tensor.to_dense()))
+        order, rules = self._entries.ndim, problem.constraints
+        self._one_sided = [rule is not None and rule.is_cone for rule in rules or (None,) * order]
+        self._bases: Sequence[np.ndarray | None] = (None,) * order
+        if problem.entries is not None:
+            weights = problem.observed_mask() if problem.weights is None else to_host(problem.weights)
+            self._shares = weights / np.max(weights)
+        else:
+            tensor = DenseTensor.of(self._entries, symmetric=False)
+            bases = dominant_bases(tensor, 2 * problem.rank)
+            self._bases = [None if basis is None else to_host(basis) for basis in bases]
+            turned = [None if basis is None else conjugate(basis) for basis in self._bases]
+            self._entries = to_host(tensor.compress(*turned).to_dense())
+        n_products = order if self._shares is None else order + 1
+        self.sweep_seconds = flops_seconds(2.0 * n_products * self._entries.size * problem.rank)
 
+    def drawn(self, n: int, rng: np.random.Generator) -> Batch:
+        """Return members with random factors, in the coordinates of the core where they are free."""
+        shares = 1.0 if self._shares is None else self._shares
+        size = math.sqrt(np.mean(shares * np.abs(self._entries) ** 2) / (np.mean(shares) * self._problem.rank))
+        factors = []
+        for width, basis, sign in zip(self._entries.shape, self._bases, self._one_sided, strict=True):
+            rows = width if basis is None or not sign else basis.shape[0]
+            drawn = normal_draws(rng, (n, rows, self._problem.rank), self._entries)
+            factors.append((np.abs(drawn) if sign else drawn) * size ** (1 / self._entries.ndim))
+        return self.batch(factors)
 
-def _drawn(
-    entries: np.ndarray,
-    bases: Sequence[np.ndarray | None],
-    one_sided: Sequence[bool],
-    n: int,
-    rank: int,
-    rng: np.random.Generator,
-) -> Batch:
-    """Return members with random factors, in the coordinates of the core where they are free."""
-    factors = []
-    for size, basis, sign in zip(entries.shape, bases, one_sided, strict=True):
-        drawn = normal_draws(rng, (n, size if basis is None or not sign else basis.shape[0], rank), entries)
-        factors.append(np.abs(drawn) if sign else drawn)
-    inside = [basis if sign else None for basis, sign in zip(bases, one_sided, strict=True)]
-    return Batch(entries, factors, one_sided, inside)
+    def batch(self, factors: Sequence[np.ndarray]) -> Batch:
+        """Return members with these factors."""
+        inside = [basis if sign else None for basis, sign in zip(self._bases, self._one_sided, strict=True)]
+        return Batch(self._entries, factors, self._one_sided, inside, self._shares)
 
-
-def _components(
-    factors: Sequence[Array], bases: Sequence[np.ndarray | None], one_sided: Sequence[bool], problem: Problem
-) -> FactoredTensor:
-    """Return the components of a member, of the whole tensor."""
-    reference = problem.tensor.reference
-    outside = [
-        factor if basis is None or sign else basis @ factor
-        for factor, basis, sign in zip(factors, bases, one_sided, strict=True)
-    ]
-    found = [asarray_like(factor, reference) for factor in outside]
-    return FactoredTensor(asarray_like(np.ones(problem.rank), reference), found, symmetric=False)
+    def components(self, factors: Sequence[np.ndarray]) -> FactoredTensor:
+        """Return the components of a member, of the whole tensor."""
+        reference = self._problem.tensor.reference
+        outside = [
+            factor if basis is None or sign else basis @ factor
+            for factor, basis, sign in zip(factors, self._bases, self._one_sided, strict=True)
+        ]
+        found = [asarray_like(factor, reference) for factor in outside]
+        return FactoredTensor(asarray_like(np.ones(self._problem.rank), reference), found, symmetric=False)

@@ -26,13 +26,18 @@ Examples
 """
 
 from codiag._checks import RNGLike, public_names
-from codiag.synthetic._counts import CountedEvents, count_events
-from codiag.synthetic._juries import jury_votes
-from codiag.synthetic._latent_variables import Crowd, Graph, crowd_votes, mixed_membership_graph, worker_confusions
+from codiag.synthetic._latent_variables import (
+    Crowd,
+    Graph,
+    crowd_votes,
+    jury_votes,
+    mixed_membership_graph,
+    worker_confusions,
+)
 from codiag.synthetic._matrices import Stack, matrix_stack, mild_factor, orthonormal_factor, unit_factor
 from codiag.synthetic._measurements import Fluorescence, MixedSignals, fluorescence, mixed_signals
 from codiag.synthetic._slices import PlantedSlices, parafac2_slices
-from codiag.synthetic._tensors import PlantedTensor, noisy_tensor
+from codiag.synthetic._tensors import CountedEvents, PlantedTensor, count_events, noisy_tensor
 
 __all__ = [
     "count_events",

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._checks import RNGLike, as_flag, as_generator
+from codiag._checks import RNGLike, as_flag, as_generator, as_number
 from codiag._text import ReprMixin
 from codiag.synthetic._matrices import check_noise, unit_factor
-from codiag.tensors import FactoredTensor, check_shape, check_symmetric_shape, symmetrize
+from codiag.tensors import FactoredTensor, SparseTensor, check_shape, check_symmetric_shape, symmetrize
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,3 +72,76 @@ def noisy_tensor(
     errors = rng.standard_normal(sizes)
     errors = symmetrize(errors) if symmetric else errors
     return PlantedTensor(clean + noise * np.linalg.norm(clean) / np.linalg.norm(errors) * errors, weights, factors)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CountedEvents(ReprMixin):
+    """Counts of events, and the components from which these were drawn."""
+
+    tensor: SparseTensor
+    weights: np.ndarray  # (k,), of unit columns
+    factors: tuple[np.ndarray, ...]  # unit columns
+
+
+def count_events(
+    shape: Sequence[int], rank: int, *, n_events: int = 10_000, concentration: float = 0.3, rng: RNGLike = None
+) -> CountedEvents:
+    r"""Draw events, such as purchases by user, product and hour, and count them in a sparse tensor.
+
+    Every event belongs to a component, and has an index in each mode that is drawn from a distribution of its
+    component. Given their total, the counts are those of Poisson variables whose means are the sum of components.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Sizes of the modes, at least three.
+    rank : int
+        Number of components, k.
+    n_events : int
+        Number of events.
+    concentration : float
+        Shape of the gamma variables that distributions over indices are proportional to: small ones make events of a
+        component concentrate on few indices. Shares of components have five.
+    rng : int, sequence of int or numpy.random.Generator, optional
+        The same seed gives the same counts.
+
+    Returns
+    -------
+    CountedEvents
+        With the counts, a `codiag.tensors.SparseTensor` ``tensor``, the ``weights`` (k,) and the ``factors``, one of
+        shape (d, k) for each mode, with unit columns: their sum is the mean of the counts.
+
+    See Also
+    --------
+    codiag.losses.Poisson : The loss for counts.
+    noisy_tensor : Gaussian noise.
+
+    Examples
+    --------
+    >>> from codiag.synthetic import count_events
+    >>> planted = count_events((50, 40, 24), 3, n_events=1000, rng=0)
+    >>> planted.tensor.shape, float(planted.tensor.values.sum())
+    ((50, 40, 24), 1000.0)
+    """
+    sizes = check_shape(shape, "shape")
+    as_number("rank", rank, integer=True)
+    as_number("n_events", n_events, integer=True)
+    as_number("concentration", concentration)
+    rng = as_generator(rng)
+    shares = rng.dirichlet(np.full(rank, 5.0))
+    chances = [_distributions(size, rank, concentration, rng) for size in sizes]
+    n_of_component = rng.multinomial(n_events, shares)
+    coords = np.stack([
+        np.concatenate([rng.choice(chance.shape[0], n, p=chance[:, r]) for r, n in enumerate(n_of_component)])
+        for chance in chances
+    ])  # fmt: skip
+    lengths = [np.linalg.norm(chance, axis=0) for chance in chances]
+    weights = n_events * shares * np.prod(lengths, axis=0)
+    factors = tuple(chance / length for chance, length in zip(chances, lengths, strict=True))
+    return CountedEvents(SparseTensor(coords, np.ones(n_events), sizes), weights, factors)
+
+
+def _distributions(size: int, rank: int, concentration: float, rng: np.random.Generator) -> np.ndarray:
+    """Return distributions over indices, one in each column."""
+    drawn = rng.gamma(concentration, size=(size, rank)) + np.finfo(np.float64).tiny
+    return np.asarray(drawn / np.sum(drawn, axis=0))

@@ -87,7 +87,8 @@ def test_partitions_that_tell_more_count_more():
     assert np.mean(misses) < 0.04
 
 
-def test_votes_without_meaning_determine_nothing():
+def test_directions_are_judged_by_tasks_that_had_no_say():
+    """Otherwise those of meaningless votes seem to mean something: in 6 of 40 sets, which are these."""
     for seed in (1, 6, 14, 17, 18, 32):
         rng = np.random.default_rng(seed)
         votes = as_votes(tuple(rng.integers(0, size, 4000) for size in (400, 20, 3)))

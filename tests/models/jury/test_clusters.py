@@ -78,7 +78,7 @@ def test_without_clusters_and_hard_items_steps_are_those_of_dawid_and_skene(monk
     classes, prior = votes.shares, Prior(np.full((3, 3), 0.5), 0.5, None, False)
     for _ in range(3):
         model = maximize(votes, classes, prior)
-        classes = expect(votes, CrowdModel(*model)).classes
+        classes = expect(votes, CrowdModel(*model))[0]
     assert_allclose(run.states, classes, atol=1e-10)
 
 

@@ -107,11 +107,25 @@ def test_other_choices_are_set_aside_and_counted():
     assert invalid == {"ERROR": 2, None: 1}
 
 
+@pytest.mark.parametrize(("x", "y"), [("x", "y"), ("A", "B")])
+def test_choices_may_be_the_names_of_answers(x, y):
+    """Or sides, whatever answers are called."""
+    task, judge, first, second, choice = shown_twice(50, [0.1], np.random.default_rng(0))
+    first, second = (np.where(column == "x", x, y) for column in (first, second))
+    by_side = preference_votes((task, judge, first, second, choice))
+    if x == "x":
+        named = np.where(choice == "first", first, np.where(choice == "second", second, "tie"))
+        by_name = preference_votes((task, judge, first, second, named))
+        assert_array_equal(by_name.votes["label"], by_side.votes["label"])
+    else:
+        assert set(by_side.votes["label"]) == {x, y, "tie"}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"choice": ["good"] * 4}, "^choice must"),
-        ({"first": ["A", "y"] * 2}, "^first and second must"),
+        ({"first": ["A", "y"] * 2, "second": ["y", "A"] * 2, "choice": ["A"] * 4}, "^choice must be a side or"),
         ({"second": ["x", "x"] * 2}, "^first and second must"),
         ({"task": [1, 1, None, 2]}, "^pairs must"),
         ({"task": [1, 1]}, "^columns must"),

@@ -8,6 +8,7 @@ from codiag.models.base._components import (
     nearest_order,
     on_simplex,
     on_simplex_rows,
+    products_at,
 )
 from codiag.models.base._jackknife import jackknife_errors, jackknife_standard_errors, share_errors
 from codiag.models.base._model import Model, MomentModel, Moments, as_seed, random_groups, warn_caller

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from scipy.optimize import linear_sum_assignment, nnls
 
+from codiag._arrays import blocks
 from codiag.result import Factorization
 
 
@@ -170,6 +171,14 @@ def mixture_weights(components: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Return positive weights of sum one with which the columns approximate the mean best (least squares)."""
     weights = nnls(components, mean, maxiter=100 + 10 * components.shape[1])[0] + 1e-12
     return weights / weights.sum()
+
+
+def products_at(left: np.ndarray, right: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return the inner products of rows of two matrices (n, k), pair by pair, in blocks."""
+    values = np.empty(rows.size)
+    for some in blocks(rows.size, left.shape[1]):
+        values[some] = np.einsum("ek,ek->e", left[rows[some]], right[columns[some]])
+    return values
 
 
 class Diagnostics(Mapping[str, Any]):

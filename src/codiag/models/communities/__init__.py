@@ -1,6 +1,5 @@
 """Overlapping communities in networks."""
 
-from codiag.models.communities._files import GRAPHS, graph_of_table, read_graph
 from codiag.models.communities._memberships import (
     LinkCounts,
     Stars,

@@ -19,10 +19,9 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 
-from codiag._arrays import blocks
 from codiag._checks import RankDeficientError
 from codiag.methods import Method
-from codiag.models.base import ViewMoments, common_order, leading_range, on_simplex_rows, start_from_views
+from codiag.models.base import ViewMoments, common_order, leading_range, on_simplex_rows, products_at, start_from_views
 from codiag.models.communities._network import Network
 
 INITIAL_ALPHA = 0.1
@@ -214,7 +213,7 @@ def variational_steps(network: Network, memberships: np.ndarray, max_iter: int, 
         totals = links.sum(axis=0)
         rates = links / np.outer(totals, totals)
         others = shares @ rates
-        means = _means_of_links(rows, above.indices, shares, others)
+        means = np.maximum(products_at(shares, others, rows, above.indices), 1e-300)
         history.append(float(above.data @ np.log(means)))
         ratios = _with_data(above, above.data / means)
         counts = shares * (ratios @ others + ratios.T @ others)
@@ -248,14 +247,6 @@ def _expected_counts(counts: np.ndarray, prior: np.ndarray, link_shares: np.ndar
     middle = np.maximum(counts + prior - link_shares, 1e-12)
     variances = np.maximum((counts - link_shares) * (1 - link_shares), 0)
     return np.maximum(middle * np.exp(-variances / (2 * middle**2)), 1e-12)
-
-
-def _means_of_links(rows: np.ndarray, columns: np.ndarray, shares: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return the expected number of links of every linked pair, up to degrees."""
-    means = np.empty(rows.size)
-    for some in blocks(rows.size, shares.shape[1]):
-        means[some] = np.einsum("ek,ek->e", shares[rows[some]], others[columns[some]])
-    return np.maximum(means, 1e-300)
 
 
 def _with_data(matrix: sparse.csr_array, data: np.ndarray) -> sparse.csr_array:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from codiag.labels import sorted_names
+from codiag.labels import encoded, sorted_names
 
 
 class Network(NamedTuple):
@@ -99,9 +99,7 @@ def _from_edges(edges: Any) -> Network:
         names = pairs.ravel().tolist()
         if any(name is None or name != name for name in names):
             raise ValueError("the graph must have two nodes to every edge; some are missing")
-        nodes = sorted_names(names)
-        places = {node: place for place, node in enumerate(nodes.tolist())}
-        ends = np.array([places[name] for name in names], dtype=int)
+        nodes, ends = encoded(names)
     else:
         nodes, ends = np.unique(pairs, return_inverse=True)
     return Network(_adjacency_of(ends.reshape(-1, 2), nodes, weights), nodes)

@@ -18,10 +18,9 @@ from codiag.models.base import (
     word_or,
 )
 from codiag.models.crowd._em import Prior, Start, as_prior, expect, known_or_uniform, run_em
-from codiag.models.crowd._prior import run_with_estimated_prior
+from codiag.models.crowd._prior import HIGH, LOW, beta_intervals, posterior_deviations, run_with_estimated_prior
 from codiag.models.crowd._starts import start_from_given, start_from_moments
 from codiag.models.crowd._tables import CrowdTables, Tables, keep_results
-from codiag.models.crowd._uncertainty import HIGH, LOW, beta_intervals, posterior_deviations
 from codiag.models.crowd._votes import Votes, as_votes, with_known_classes
 
 

@@ -5,7 +5,8 @@ a Beta distribution of mean :math:`\sigma(\mathrm{logit}\, r + d_c)` and strengt
 the worker and are drawn from a grid, with frequencies that are estimated; the ease :math:`d_c` of a class is common to
 all workers. Wrong labels have a Dirichlet distribution of strength t around the wrong labels of all workers. The
 estimate for a worker with few votes is then close to that of the crowd, and for a worker with many votes it is close to
-the frequencies of these votes. Several kinds of workers are possible, such as experts and spammers.
+the frequencies of these votes. Several kinds of workers are possible, such as experts and spammers. Intervals of
+accuracies, and standard errors of confusion matrices, are those of the posterior.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaln, expit, gammaln, logit, logsumexp, softmax
+from scipy.special import betaincinv, betaln, expit, gammaln, logit, logsumexp, softmax
 
 from codiag.models.crowd._em import Prior, Run, Start, counted, run_em
 from codiag.models.crowd._votes import Votes
@@ -25,6 +26,12 @@ STRENGTHS = np.array([2.0, 10.0, 50.0, 250.0, 1250.0])
 """Grid of strengths, in votes: how closely the accuracies of a worker in different classes follow the skill."""
 SKILL, STRENGTH = (grid.ravel() for grid in np.meshgrid(SKILLS, STRENGTHS, indexing="ij"))
 """Skill and strength of every kind of worker."""
+LEVEL = 0.9
+"""Probability that an accuracy lies in its interval."""
+LOW, HIGH = (f"accuracy_{end}_{round(100 * LEVEL)}" for end in ("low", "high"))
+"""Names of the columns with the ends of the intervals of accuracies."""
+TAILS = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+"""Probabilities of the quantiles that bound an interval."""
 ADDED = np.where(SKILL > 0.5, 1.0, 0.01) / np.sum(np.where(SKILL > 0.5, 1.0, 0.01))
 """Pseudo-counts of the kinds, one worker in all: 100 times more for skills above 1/2, as most workers are right."""
 
@@ -214,3 +221,44 @@ def _wrong_evidence(cells: np.ndarray, wrong: np.ndarray, strength: float) -> fl
     totals = np.maximum(cells.sum(axis=1) - np.einsum("wcc->wc", cells), 0)
     evidence = np.sum(gammaln(alpha + counts)) - counts.shape[0] * np.sum(gammaln(alpha))
     return float(evidence + totals.size * gammaln(strength) - np.sum(gammaln(strength + totals)))
+
+
+def posterior_deviations(
+    votes: Votes, run: Run, prior: Prior, workers: CrowdPrior | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return standard deviations of confusion matrices (workers, given, true) and accuracies (workers,).
+
+    The prior of the workers has pseudo-counts, or it is estimated.
+    """
+    right = run.classes[votes.task, votes.label]
+    n_workers, totals = votes.workers.size, np.maximum(votes.votes_of_workers, 1)
+    n_right = np.bincount(votes.worker, right, n_workers)
+    rate = np.clip(n_right / totals, 0.01, 0.99)[votes.worker]
+    worth = (right * (1 - rate) - (1 - right) * rate) ** 2 / (rate * (1 - rate))
+    ratio = np.minimum(np.bincount(votes.worker, worth, n_workers) / totals, 1.0)
+    cells = ratio[:, None, None] * counted(votes, run.classes)
+    if workers is not None:
+        accuracies = accuracy_deviations(ratio * n_right, ratio * (totals - n_right))
+        return confusion_deviations(cells, workers), accuracies
+    errors = _dirichlet_deviations(cells + prior.cells, one_coin=prior.one_coin)
+    by_class = np.einsum("wcc->wc", errors) * run.model.shares
+    return errors, by_class.sum(axis=1) if prior.one_coin else np.sqrt(np.sum(by_class**2, axis=1))
+
+
+def _dirichlet_deviations(alpha: np.ndarray, *, one_coin: bool) -> np.ndarray:
+    """Return standard deviations of confusion matrices with these parameters (workers, given, true)."""
+    k = alpha.shape[1]
+    if one_coin:
+        right, total = np.trace(alpha, axis1=1, axis2=2), np.maximum(alpha.sum(axis=(1, 2)), 1e-9)
+        deviations = np.sqrt(right * np.maximum(total - right, 0) / (total**2 * (total + 1)))
+        return deviations[:, None, None] * np.where(np.eye(k, dtype=bool), 1.0, 1 / max(k - 1, 1))
+    size = np.maximum(alpha.sum(axis=1, keepdims=True), 1e-9)
+    return np.sqrt(alpha * np.maximum(size - alpha, 0) / (size**2 * (size + 1)))
+
+
+def beta_intervals(means: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """Return intervals of Beta distributions with these means and standard deviations, which hold the means, (n, 2)."""
+    means = np.clip(means, 1e-9, 1 - 1e-9)
+    strength = np.maximum(means * (1 - means) / np.maximum(errors, 1e-9) ** 2 - 1, 1e-3)
+    low, high = (betaincinv(means * strength, (1 - means) * strength, tail) for tail in TAILS)
+    return np.stack([np.minimum(low, means), np.maximum(high, means)], axis=1)

@@ -8,9 +8,11 @@ partitions, so several are averaged.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
@@ -19,6 +21,7 @@ from codiag.methods import Method
 from codiag.models.base import (
     ViewMoments,
     common_order,
+    leading_range,
     mixture_weights,
     start_from_views,
     weakest_direction,
@@ -28,6 +31,8 @@ from codiag.models.crowd._votes import MOST_CELLS, Votes
 
 OTHERS = np.array([[1, 2], [0, 2], [0, 1]])
 """For each group of workers, the other two."""
+MakeViews = Callable[[Votes, np.ndarray], tuple[list[np.ndarray], slice]]
+"""From votes and groups to three views of every task, and the tasks that were not used to choose the views."""
 
 
 def random_groups(votes: Votes, rng: np.random.Generator) -> np.ndarray:
@@ -48,7 +53,8 @@ def estimate_crowd(
 ) -> CrowdModel | None:
     """Return confusion matrices averaged over partitions of the workers; None if moments do not determine them.
 
-    The votes of a group on a task are added up, which requires that most workers use labels in the same sense.
+    The votes of a group on a task are added up, which requires that most workers use labels in the same sense. If that
+    does not separate the classes, views are the leading directions of the votes of each group, which do not require it.
     """
     n_shared = int(np.sum(votes.votes_of_tasks >= 3))  # an upper bound for all partitions
     # a bound on memory
@@ -57,9 +63,12 @@ def estimate_crowd(
     most = max(3, MOST_CELLS // (votes.workers.size * votes.classes.size**2))
     groups = [random_groups(votes, rng) for _ in range(min(n_partitions, most))]
     random_state = int(rng.integers(2**31))
-    results = [_estimate_partition(votes, partition, method, random_state) for partition in groups]
-    estimates = [result for result in results if result is not None]
-    return _averaged(votes, estimates) if 2 * len(estimates) >= len(groups) else None
+    for make_views in (_added_votes, _leading_votes):
+        results = [_estimate_partition(votes, partition, make_views, method, random_state) for partition in groups]
+        estimates = [result for result in results if result is not None]
+        if 2 * len(estimates) >= len(groups):
+            return _averaged(votes, estimates)
+    return None
 
 
 def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdModel:
@@ -87,12 +96,12 @@ def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdM
 
 
 def _estimate_partition(
-    votes: Votes, groups: np.ndarray, method: Method | None, rng: Any
+    votes: Votes, groups: np.ndarray, make_views: MakeViews, method: Method | None, rng: Any
 ) -> tuple[np.ndarray, float] | None:
     """Return confusion matrices (workers, given, true), classes in any order, and the strength of the weakest class."""
     k = votes.classes.size
-    views = _added_votes(votes, groups)
-    strength, noise = _weakest_pair(views, k)
+    views, unused = make_views(votes, groups)
+    strength, noise = _weakest_pair([view[unused] for view in views], k)
     if not strength > max(noise, 1e-9):
         return None
     try:
@@ -103,14 +112,34 @@ def _estimate_partition(
     return (confusions, strength) if np.all(np.isfinite(confusions)) else None
 
 
-def _added_votes(votes: Votes, groups: np.ndarray) -> list[np.ndarray]:
+def _added_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], slice]:
     """Return for every group its votes on each task, a count for every class, over the root of its mean."""
     k = votes.classes.size
     cells = (votes.task * 3 + groups[votes.worker]) * k + votes.label
     counts = np.bincount(cells, minlength=votes.tasks.size * 3 * k).astype(np.float64).reshape(-1, 3, k)
     # Variances of counts are proportional to their means: division by the roots of the means makes them equal.
     counts /= np.sqrt(counts.mean(axis=0) + 1 / votes.tasks.size)
-    return [np.ascontiguousarray(counts[:, group]) for group in range(3)]
+    return [np.ascontiguousarray(counts[:, group]) for group in range(3)], slice(None)
+
+
+def _leading_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], slice]:
+    """Return for every group its votes on each task, in the directions correlated with the votes of the other groups.
+
+    Directions are chosen by every other task, so that the remaining tasks show whether they are more than noise.
+    """
+    k = votes.classes.size
+    totals = np.asarray(votes.counts.sum(axis=0)).ravel()
+    scaled = sparse.csr_array(votes.counts / np.sqrt(np.maximum(totals, 1) / votes.tasks.size))
+    sides = [scaled[:, np.repeat(groups == group, k)] for group in range(3)]
+    views = []
+    for side, (first, second) in zip(sides, OTHERS, strict=True):
+        half, others = side[::2], sparse.hstack([sides[first][::2], sides[second][::2]]).tocsr()
+
+        def multiply(vectors: np.ndarray, half: Any = half, others: Any = others) -> np.ndarray:
+            return half.T @ (others @ (others.T @ (half @ vectors)))
+
+        views.append(side @ leading_range(multiply, side.shape[1], k, random_state=0))
+    return views, slice(1, None, 2)
 
 
 def _weakest_pair(views: list[np.ndarray], k: int) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from codiag._checks import as_number
 from codiag.models.base import Model
-from codiag.models.crowd._uncertainty import HIGH, LOW
+from codiag.models.crowd._prior import HIGH, LOW
 from codiag.models.crowd._votes import Votes
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from codiag.labels import as_vector, sorted_names
+from codiag.labels import as_vector, encoded
 from codiag.models.crowd._forms import (
     KNOWN_CLASS_FORMS,
     SHOWN,
@@ -139,9 +139,10 @@ def _encode(column: np.ndarray, name: str, known: np.ndarray | None = None) -> t
         return codes.ravel(), names
     entries = column.tolist()
     try:
-        names = sorted_names(entries) if known is None else known
-        places = {entry: place for place, entry in enumerate(names.tolist())}
-        return np.fromiter((places[entry] for entry in entries), dtype=np.int64, count=len(entries)), names
+        if known is None:
+            return encoded(entries)[::-1]
+        places = {entry: place for place, entry in enumerate(known.tolist())}
+        return np.fromiter((places[entry] for entry in entries), dtype=np.int64, count=len(entries)), known
     except TypeError as error:
         raise TypeError(f"{name} must contain values that can be hashed; {error}") from error
     except KeyError as error:

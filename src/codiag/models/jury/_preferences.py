@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codiag.labels import sorted_names
+from codiag.labels import encoded
 from codiag.models.crowd import SHOWN, as_column, as_frame, is_missing, named_columns, of_one_length
 
 PAIR_COLUMNS = {
@@ -48,7 +48,7 @@ def preference_votes(pairs: Any) -> Preferences:
     pairs : data frame, mapping or tuple of five columns
         A row for each choice, with the columns task, judge (or worker), first and second, the names of the answers or
         of the models that gave them, in the order in which they were shown, and choice: ``"first"``, ``"second"`` or
-        ``"tie"``; or ``"A"`` and ``"B"`` for the sides.
+        ``"tie"``; ``"A"`` and ``"B"`` for the sides; or the name of the answer.
 
     Returns
     -------
@@ -79,12 +79,11 @@ def preference_votes(pairs: Any) -> Preferences:
     """
     columns = _pair_columns(pairs)
     _refuse_missing(columns)
-    choices, invalid = _choices(columns["choice"])
-    _refuse_ambiguous(columns)
+    choices, invalid = _choices(columns["choice"], columns["first"], columns["second"])
     chosen = np.flatnonzero(choices >= 0)
     task, worker, first, second = (columns[name][chosen] for name in ("task", "worker", "first", "second"))
-    (workers, worker), (tasks, task) = _encoded(worker.tolist()), _encoded(task.tolist())
-    names, answer = _encoded([*first.tolist(), *second.tolist()])
+    (workers, worker), (tasks, task) = encoded(worker.tolist()), encoded(task.tolist())
+    names, answer = encoded([*first.tolist(), *second.tolist()])
     first, second = answer.reshape(2, -1)
     if np.any(first == second):
         name = names.tolist()[first[np.argmax(first == second)]]
@@ -125,37 +124,29 @@ def _refuse_missing(columns: Mapping[str, np.ndarray]) -> None:
             )
 
 
-def _choices(column: np.ndarray) -> tuple[np.ndarray, dict[Any, int]]:
+def _choices(column: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, dict[Any, int]]:
     """Return 0 for the first, 1 for the second, 2 for a tie and -1 for others, and the numbers of those."""
     codes = {word: code for code, words in enumerate(CHOICES.values()) for word in words}
     entries = [None if absent else entry for entry, absent in zip(column.tolist(), is_missing(column), strict=True)]
     words = [str(entry).strip().lower().partition(" (")[0] for entry in entries]  # as in "tie (bothbad)"
-    choices = np.array([codes.get(word, -1) for word in words], dtype=np.int64)
+    by_word = np.array([codes.get(word, -1) for word in words], dtype=np.int64)
+    answers = zip(entries, first.tolist(), second.tolist(), strict=True)
+    by_name = np.array([0 if entry == one else 1 if entry == other else -1 for entry, one, other in answers])
+    unclear = np.flatnonzero((by_word >= 0) & (by_name >= 0) & (by_word != by_name))
+    if unclear.size:
+        raise ValueError(
+            f"choice must be a side or an answer; {entries[unclear[0]]!r} of row {unclear[0]} means one side, and is "
+            "the name of the answer on the other. Rename that answer"
+        )
+    choices = np.where(by_word >= 0, by_word, by_name)
     others = Counter(entry for entry, code in zip(entries, choices.tolist(), strict=True) if code < 0)
     if 2 * np.sum(choices < 0) >= choices.size:
         listed = ", ".join(repr(entry) for entry, _ in others.most_common(SHOWN)) or "none"
         raise ValueError(
-            f"choice must be first, second or tie, or A and B for the sides; most rows have others: {listed}"
+            "choice must be first, second or tie, A and B for the sides, or the name of an answer; most rows have "
+            f"others: {listed}"
         )
     return choices, dict(others.most_common())
-
-
-def _refuse_ambiguous(columns: Mapping[str, np.ndarray]) -> None:
-    """Raise if the name of an answer is also a word for a choice."""
-    words = {word for group in CHOICES.values() for word in group}
-    names = {str(entry) for side in ("first", "second") for entry in columns[side].tolist()}
-    taken = sorted(name for name in names if name.strip().lower() in words)
-    if taken:
-        raise ValueError(
-            f"first and second must not be called {taken[0]!r}, which as a choice means a side or an answer; rename it"
-        )
-
-
-def _encoded(entries: list[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the names in a column, sorted, and the place of every entry among them."""
-    names = sorted_names(entries)
-    places = {name: place for place, name in enumerate(names.tolist())}
-    return names, np.array([places[entry] for entry in entries], dtype=np.int64)
 
 
 def _votes(item_and_worker: np.ndarray, label: np.ndarray, n_workers: int) -> tuple[np.ndarray, ...]:

@@ -132,7 +132,7 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return (
             ConvergenceWarning(
                 f"{type(self).__name__} did not converge in {self.n_iter_} steps; the last is kept. Pairs of sources "
-                "in unresolved_ are not told apart by the data"
+                "in unresolved_ are not separated by the data"
             ),
         )
 

@@ -1,7 +1,6 @@
 """Topics of documents."""
 
-from codiag.models.topics._files import count_words, read_counts
-from codiag.models.topics._model import LatentDirichlet, SingleTopic
+from codiag.models.topics._model import LatentDirichlet, SingleTopic, at_entries, log_likelihood
 from codiag.models.topics._moments import Topics, WordStatistics
 from codiag.models.topics._posteriors import (
     PriorSums,
@@ -13,6 +12,5 @@ from codiag.models.topics._posteriors import (
     histogram,
     topic_mixtures,
 )
-from codiag.models.topics._scores import at_entries, log_likelihood
 from codiag.models.topics._steps import Start, refined
 from codiag.models.topics._word_moments import as_counts

@@ -11,8 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from codiag._arrays import blocks, is_dask
+from codiag._checks import RankDeficientError
 from codiag.models.base import (
     Components,
+    Diagnostics,
     Moments,
     RowSums,
     check_second_moment,
@@ -164,23 +166,33 @@ class TopicMoments(Moments):
                 f"n_components must be at most {width}, the width of the basis that the first documents have fixed; "
                 f"got {k}. Fit anew"
             )
+        if k > 1 and not sums.n_documents[3]:
+            raise RankDeficientError(
+                "X must contain documents of three words or more, whose triples show the topics; all "
+                f"{sums.n_documents[0]} have fewer"
+            )
         mean, second, square, third = sums.finish(alpha_0)
         values, vectors = np.linalg.eigh(square)
         values, inner = values[::-1], vectors[:, ::-1][:, :k]
         check_second_moment(values, k, "n_components")
         core = np.asarray(DenseTensor(third, symmetric=True).compress(inner, inner, inner).to_dense())
-        problem = core_problem(core, values, orthogonal=orthogonal)
+        problem = core_problem(core, values, orthogonal=orthogonal) if k > 1 else None
         return cls(problem=problem, mean=mean, second=second, alpha_0=alpha_0, values=values, inner=inner)
 
-    def parameters(self, fit: Factorization) -> Topics:
+    def parameters(self, fit: Factorization | None) -> Topics:
         r"""Return the topics that have these moments.
 
         With :math:`P = \Omega^\top \mu` from the factors and :math:`M_2 \Omega = \mu\, \mathrm{diag}(w) P^\top`, topics
         are :math:`M_2 \Omega\, (P^\top)^+`, up to a scale that their sum fixes.
         """
-        raw = self.second @ np.linalg.pinv((self.inner @ np.asarray(fit.factors[0])).T)
-        columns, clipped = on_simplex(self.mean[:, None] if fit.rank == 1 else raw)  # one topic is the mean
-        diagnostics = core_diagnostics(fit, self.values, self.noise, clipped)
+        if fit is None:  # one topic is the mean of the documents
+            columns, clipped = on_simplex(self.mean[:, None])
+            values = self.values[:2].tolist()
+            diagnostics = Diagnostics(second_moment=values, sampling_noise=self.noise, clipped_mass=clipped)
+        else:
+            raw = self.second @ np.linalg.pinv((self.inner @ np.asarray(fit.factors[0])).T)
+            columns, clipped = on_simplex(raw)
+            diagnostics = core_diagnostics(fit, self.values, self.noise, clipped)
         weights = mixture_weights(columns, self.mean)
         # every topic has positive probability in a document
         prior = np.maximum(self.alpha_0 * weights, 1e-2 / weights.size)
@@ -196,7 +208,7 @@ class DocumentSums:
     def __init__(self, documents: Any, alpha_0: float, rng: int | None, width: int) -> None:
         self.documents = documents
         totals = sum_over_rows(totals_of_block, documents) if is_dask(documents) else WordTotals.of(documents)
-        totals.check_triples()
+        totals.check_pairs()
         self.totals, self._alpha_0, self._rng, self._width = totals, alpha_0, rng, width
         self._sums: WordStatistics | None = None
 

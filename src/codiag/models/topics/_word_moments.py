@@ -32,14 +32,14 @@ INPUT: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_no
 class WordTotals(RowSums):
     """Sums over documents from which word frequencies follow."""
 
-    numbers: np.ndarray  # numbers of documents of any length, and of at least one, two and three words
+    numbers: np.ndarray  # numbers of documents of any length, of one word or more, and of two or more
     shares: np.ndarray  # (words,): of the share of each word
 
     @classmethod
     def of(cls, counts: sparse.csr_array) -> WordTotals:
         """Sum over counts (documents, words)."""
         lengths = np.asarray(counts.sum(axis=1)).ravel()
-        numbers = np.array([lengths.size, np.sum(lengths > 0), np.sum(lengths >= 2), np.sum(lengths >= 3)])
+        numbers = np.array([lengths.size, np.sum(lengths > 0), np.sum(lengths >= 2)])
         return cls(numbers, np.asarray(counts.T @ (1 / np.where(lengths > 0, lengths, np.inf))))
 
     @property
@@ -57,12 +57,11 @@ class WordTotals(RowSums):
         """Roots of word frequencies, a scale in which all words have about the same noise; positive for all words."""
         return np.sqrt(np.maximum(self.mean, 1e-2 / max(self.n_documents * self.mean.size, 1)))
 
-    def check_triples(self) -> None:
-        """Raise unless some documents have three words or more."""
-        if not self.numbers[3]:
+    def check_pairs(self) -> None:
+        """Raise unless some documents have two words or more."""
+        if not self.numbers[2]:
             raise RankDeficientError(
-                f"X must contain documents of three words or more, whose triples show the topics; all "
-                f"{self.n_documents} have fewer"
+                f"X must contain documents of two words or more; all {self.n_documents} have fewer"
             )
 
 

@@ -1,7 +1,8 @@
 """Run crowd-kit's own tests of Dawid and Skene's model with `codiag.drop_in.crowdkit` in place of theirs.
 
-``python -m benchmarks.peers_crowdkit FILE``, where FILE is ``tests/aggregation/test_ds_aggregation.py`` of crowd-kit's
-repository, with ``tests/conftest.py`` above it; they are not distributed, and crowd-kit itself must be installed.
+``python -m benchmarks.baseline_crowdkit FILE``, FILE being ``tests/aggregation/test_ds_aggregation.py`` of
+crowd-kit's repository, with ``tests/conftest.py`` above it; they are not distributed.
+Crowd-kit itself must be installed.
 """
 
 from __future__ import annotations
@@ -66,5 +67,5 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     file = Path(sys.argv[1]).resolve()
     text = report({name: run(file, ours=ours) for name, ours in (("codiag", True), ("crowd-kit", False))})
-    keep("peers crowdkit", "python -m benchmarks.peers_crowdkit tests/aggregation/test_ds_aggregation.py", text)
+    keep("baselines crowdkit", "python -m benchmarks.baseline_crowdkit tests/aggregation/test_ds_aggregation.py", text)
     print(text)

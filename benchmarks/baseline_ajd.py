@@ -1,11 +1,11 @@
 """Approximate joint diagonalization by `codiag.drop_in.ajd`, pyriemann and qndiag: pyriemann's own tests, and speed.
 
-``python -m benchmarks.peers_ajd FILE`` runs pyriemann's tests with our functions in place of theirs. FILE is
+``python -m benchmarks.baseline_ajd FILE`` runs pyriemann's tests with our functions in place of theirs. FILE is
 ``tests/test_geometry_ajd.py`` (``test_utils_ajd.py`` up to 0.11) of pyriemann's source distribution; pyriemann itself
 must be installed. Its fixtures are not distributed: those here are written from what the tests ask of them, around
 pyriemann's own generator of random matrices.
 
-``python -m benchmarks.peers_ajd speed`` measures the settings of benchopt's benchmark of joint diagonalization:
+``python -m benchmarks.baseline_ajd speed`` measures the settings of benchopt's benchmark of joint diagonalization:
 100 matrices ``A diag(d_l) A^T + N_l N_l^T`` of size 5 and 40, A Gaussian, d uniform, and N Gaussian with a standard
 deviation of .01 and .1. pyriemann and qndiag must be installed.
 """
@@ -92,7 +92,7 @@ def report(outcomes: dict[str, str]) -> str:
     failures = [name for name, result in outcomes.items() if result == "failed"]
     return (
         "## pyriemann's tests of joint diagonalization\n`codiag.drop_in.ajd` in place of `pyriemann.geometry.ajd`, "
-        "with the fixtures of `benchmarks/peers_ajd.py`.\n\n"
+        "with the fixtures of `benchmarks/baseline_ajd.py`.\n\n"
         + table(("matrices", *results), rows)
         + f"\n\nFailed: {', '.join(failures) or 'none'}."
     )
@@ -125,7 +125,7 @@ def off_diagonal_energy(rows: np.ndarray, matrices: np.ndarray) -> float:
 
 
 def pairs() -> dict[str, tuple[Rows, Rows, Callable[[np.ndarray, np.ndarray], float]]]:
-    """Return, for each peer, its function, ours, and the objective that both lower."""
+    """Return, for each baseline, its function, ours, and the objective that both lower."""
     from pyriemann.geometry import ajd as theirs
     from qndiag import qndiag
 
@@ -140,7 +140,7 @@ def pairs() -> dict[str, tuple[Rows, Rows, Callable[[np.ndarray, np.ndarray], fl
 
 
 def compared(size: int, noise: float, name: str) -> tuple[str, ...]:
-    """Measure one peer in one setting: medians over seeds, and how often we end at the same objective or lower."""
+    """Measure one baseline in one setting: medians over seeds, and how often we end at the same objective or lower."""
     theirs, ours, objective = pairs()[name]
     repeats = 5 if size < 10 else 1
     times, levels = [], []
@@ -163,13 +163,13 @@ def speed() -> str:
     warnings.simplefilter("ignore")  # for this program: pyriemann warns where it stops at its last iteration
     compared(5, 0.1, "Pham, qndiag")  # warms up
     rows = [compared(size, noise, name) for size, noise in SETTINGS for name in pairs()]
-    headings = ("size", "noise", "peer", "peer, ms", "codiag, ms", "times faster", "same objective")
+    headings = ("size", "noise", "baseline", "baseline, ms", "codiag, ms", "times faster", "same objective")
     return (
         "## Joint diagonalization in benchopt's settings\n100 matrices, CPU time of one thread, medians (ranges) of "
         f"{len(SEEDS)} seeds, all by default options (Pham of pyriemann with 100 iterations in place of 20). The "
-        "objective is the one that the peer lowers: the likelihood for Pham and QNDIAG, which is benchopt's, the "
+        "objective is the one that the baseline lowers: the likelihood for Pham and QNDIAG, which is benchopt's, the "
         "relative off-diagonal energy for U-WEDGE, and the off-diagonal energy of orthonormal rows for Jade. *Same* is "
-        f"at most {SAME:g} above the peer's.\n\n" + table(headings, rows)
+        f"at most {SAME:g} above the baseline's.\n\n" + table(headings, rows)
     )
 
 
@@ -177,8 +177,8 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     if sys.argv[1] == "speed":
-        publish("peers ajd speed", "python -m benchmarks.peers_ajd speed", speed)
+        publish("baselines ajd speed", "python -m benchmarks.baseline_ajd speed", speed)
     else:
         text = run(Path(sys.argv[1]).resolve())
-        keep("peers ajd", "python -m benchmarks.peers_ajd tests/test_geometry_ajd.py", text)
+        keep("baselines ajd", "python -m benchmarks.baseline_ajd tests/test_geometry_ajd.py", text)
         print(text)

@@ -1,4 +1,4 @@
-"""Run other libraries' own tests with codiag's functions in place of theirs: ``python -m benchmarks.peers tensorly``.
+"""Run other libraries' own tests with ours in place: ``python -m benchmarks.baseline_tests tensorly``.
 
 The tests come with the library that is installed. This module is also the plugin of pytest that puts our functions in
 before the tests are imported, and counts.
@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks.measure import keep, table
 
 RESULT = "CODIAG_PEERS_RESULT"
-PEER = "CODIAG_PEERS_NAME"
+BASELINE = "CODIAG_PEERS_NAME"
 TESTS = {
     "tensorly": (
         "decomposition/tests/test_cp.py",
@@ -51,8 +51,8 @@ REPLACE: dict[str, Callable[[], None]] = {"tensorly": replace_tensorly}
 
 def pytest_configure() -> None:
     """Put our functions in, as a plugin of pytest."""
-    if PEER in os.environ:
-        REPLACE[os.environ[PEER]]()
+    if BASELINE in os.environ:
+        REPLACE[os.environ[BASELINE]]()
 
 
 def pytest_runtest_logreport(report: Any) -> None:
@@ -70,21 +70,21 @@ def _reason(report: Any) -> str:
     return (crash.message if crash else str(report.longrepr)).split("\n")[0]
 
 
-def run(peer: str, options: list[str]) -> list[tuple[str, str, str]]:
+def run(baseline: str, options: list[str]) -> list[tuple[str, str, str]]:
     """Return test, outcome and reason of all tests of a library, run by pytest in a process of its own."""
-    package = Path(str(importlib.import_module(peer).__file__)).parent
-    paths = [str(package / path) for path in TESTS[peer]]
+    package = Path(str(importlib.import_module(baseline).__file__)).parent
+    paths = [str(package / path) for path in TESTS[baseline]]
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "outcomes"
         result.touch()
         command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, f"--rootdir={package}"]
-        command += ["-p", "no:cacheprovider", "-p", "benchmarks.peers", *options, *paths]
+        command += ["-p", "no:cacheprovider", "-p", "benchmarks.baseline_tests", *options, *paths]
         here = Path(__file__).parents[1]
-        subprocess.run(command, cwd=here, env=os.environ | {RESULT: str(result), PEER: peer}, check=False)
+        subprocess.run(command, cwd=here, env=os.environ | {RESULT: str(result), BASELINE: baseline}, check=False)
         return [tuple(json.loads(line)) for line in result.read_text().splitlines()]
 
 
-def report(peer: str, outcomes: list[tuple[str, str, str]]) -> str:
+def report(baseline: str, outcomes: list[tuple[str, str, str]]) -> str:
     """Return the counts as Markdown: by file, and why the rest fails."""
     by_file: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for test, result, _ in outcomes:
@@ -94,7 +94,7 @@ def report(peer: str, outcomes: list[tuple[str, str, str]]) -> str:
     rows.append(("all", total["passed"], total.total()))
     reasons = collections.Counter(_kind(reason) for _, result, reason in outcomes if result == "failed")
     why = "\n".join(f"- {count}: `{reason}`" for reason, count in reasons.most_common())
-    title = f"## Tests of {peer} {importlib.import_module(peer).__version__}, with ours in place\n"
+    title = f"## Tests of {baseline} {importlib.import_module(baseline).__version__}, with ours in place\n"
     return title + table(("tests", "passed", "of"), rows) + ("\n\nWhat fails, and how often:\n\n" + why if why else "")
 
 
@@ -104,14 +104,14 @@ def _kind(reason: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
-    parser.add_argument("peer", choices=sorted(TESTS))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.baseline_tests", description=__doc__)
+    parser.add_argument("baseline", choices=sorted(TESTS))
     parser.add_argument("--keep", action="store_true", help="write the counts to RESULTS.md")
     options, rest = parser.parse_known_args()
-    text = report(options.peer, run(options.peer, rest))
+    text = report(options.baseline, run(options.baseline, rest))
     print(text)
     if options.keep:
-        keep(f"peers {options.peer}", f"python -m benchmarks.peers {options.peer}", text)
+        keep(f"baselines {options.baseline}", f"python -m benchmarks.baseline_tests {options.baseline}", text)
 
 
 if __name__ == "__main__":
