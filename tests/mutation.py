@@ -45,6 +45,7 @@ MUTANTS = {
     "DEGENERATE_RATIO": Mutant("1e9", "tests/search tests/least_squares"),
     "BRIEF_SWEEPS": Mutant("1", "tests/search tests/least_squares"),
     "BRIEF_STEP": Mutant("1.0", "tests/search tests/least_squares"),
+    "MAX_SWEEPS": Mutant("1", "tests/search tests/least_squares"),
     "PER_UNKNOWN": Mutant("10**9", "tests/least_squares/test_host_steps.py"),
     "MOST_PRODUCTS": Mutant("1", "tests/search tests/least_squares"),
     "DIRECT_UNKNOWNS": Mutant("0", "tests/least_squares"),

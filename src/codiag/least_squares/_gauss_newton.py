@@ -18,6 +18,7 @@ from codiag.least_squares._tolerances import (
     DEGENERATE_RATIO,
     FIRST_DAMPING,
     INSIGNIFICANT,
+    MAX_SWEEPS,
     MOST_PRODUCTS,
     NEGLIGIBLE,
     ROUGHEST,
@@ -117,7 +118,7 @@ class Limits:
     300
     """
 
-    max_iter: int = 300
+    max_iter: int = MAX_SWEEPS
     tol: float = TOLERANCE
     gain: float = TOLERANCE
     rough: bool = False

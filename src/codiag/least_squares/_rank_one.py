@@ -194,7 +194,7 @@ def strongest_terms(stack: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         weights = _sweep(sides, factors)
     best = np.argmax(weights, axis=1)[:, None, None]
     factors = [np.take_along_axis(factor, best, axis=2) for factor in factors]
-    for _ in range(10):
+    for _ in range(BRIEF_SWEEPS // 3):
         weights = _sweep(sides, factors)
     return weights[:, 0] * units, [factor[:, :, 0] for factor in factors]
 

@@ -42,6 +42,9 @@ DEGENERATE_RATIO = 10
 """Weight of a component, relative to the norm of the tensor, above which a fit is degenerate: at 10, they
 take back all but a hundredth of each other's energy."""
 
+MAX_SWEEPS = 300
+"""Steps of a minimization, at most."""
+
 BRIEF_SWEEPS = 30
 """Steps of a trial, at most, products in each of them, power iterations from a vector, and steps that follow a minimum
 in any case: what has not come near its end by then is slow."""

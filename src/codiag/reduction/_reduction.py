@@ -23,7 +23,17 @@ from codiag._arrays import (
     to_namespace,
 )
 from codiag.problem import Problem
-from codiag.tensors import OVERSAMPLING, Core, DenseTensor, FactoredTensor, Products, Tensor, is_large, range_rank
+from codiag.tensors import (
+    OVERSAMPLING,
+    Core,
+    DenseTensor,
+    FactoredTensor,
+    Products,
+    Tensor,
+    is_large,
+    range_rank,
+    thinned,
+)
 
 HOST_WORK = 2**24
 """Entries times rank up to which a core on an accelerator is worked on by the host. A step of least squares takes about
@@ -365,6 +375,6 @@ def _in_turns(problem: Problem, tensor: Tensor, rank: int, known: Sequence[Array
 def reduce_listed(problem: Problem, rng: np.random.Generator) -> Reduction:
     """Compress a list of entries, all others missing, to an estimate of the core of the complete tensor."""
     tensor, rank = problem.tensor, problem.rank
-    part = tensor.thinned(rng)
+    part = thinned(tensor, rng)
     bases = _by_mode(lambda mode: part.leading_eigenpairs(mode, rank)[1] if tensor.shape[mode] > rank else None, tensor)
     return compressed(problem, part * (math.prod(tensor.shape) / part.n_stored), bases)

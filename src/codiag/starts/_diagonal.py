@@ -20,7 +20,7 @@ from codiag.starts._slices import Roles, assign_roles, components_from_sides, sl
 from codiag.starts._span_powers import power_roles, power_start
 from codiag.starts._start import Start
 from codiag.starts._tournament import fill_sweeps
-from codiag.tensors import DenseTensor, FactoredTensor, is_large
+from codiag.tensors import DenseTensor, FactoredTensor, is_large, shows_ranges
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,7 +81,7 @@ class FromObserved(Start):
 
     def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
         tensor = problem.tensor
-        if not is_large(tensor.shape) and not tensor.shows_ranges(problem.rank):
+        if not is_large(tensor.shape) and not shows_ranges(tensor, problem.rank):
             return
         reduction = reduce_listed(problem, rng)
         for start in Diagonal().generate(reduction.problem, rng, log):

@@ -37,6 +37,7 @@ from codiag.tensors._factored import FactoredTensor, scaled_factors
 from codiag.tensors._moments import CrossMomentTensor, MomentTensor, SymmetricOuterTensor, weighted_product
 from codiag.tensors._sketch import OVERSAMPLING, SMALL_SIZE, is_large, range_rank, sketch_width
 from codiag.tensors._sparse import SparseTensor
+from codiag.tensors._sparse_ranges import shows_ranges, thinned
 from codiag.tensors._sums import (
     Core,
     Products,

@@ -741,50 +741,6 @@ class Tensor(ABC):
         """
         return np.ones(self.shape, dtype=bool)
 
-    def thinned(self, rng: np.random.Generator) -> Tensor:
-        """Return a random part of a long list of entries, for which `leading_eigenpairs` takes about a second.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Draws the entries.
-
-        Returns
-        -------
-        Tensor
-            This tensor if it has few entries, or stores all of them.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from codiag.tensors import SparseTensor
-        >>> tensor = SparseTensor([[0, 1], [0, 1], [0, 1]], [1.0, 2.0], (2, 2, 2))
-        >>> tensor.thinned(np.random.default_rng(0)) is tensor
-        True
-        """
-        return self
-
-    def shows_ranges(self, rank: int) -> bool:
-        """Return whether the number of listed entries suffices to estimate the ranges of components of equal size.
-
-        Parameters
-        ----------
-        rank : int
-            Number of components.
-
-        Returns
-        -------
-        bool
-            Whether the components exceed the sampling noise in `leading_eigenpairs`.
-
-        Examples
-        --------
-        >>> from codiag.tensors import SparseTensor
-        >>> SparseTensor([[0, 1], [0, 1], [0, 1]], [1.0, 2.0], (2, 2, 2)).shows_ranges(2)
-        False
-        """
-        return not self.is_partial
-
     def to_dense(self) -> Array:
         """Return all entries as an array.
 

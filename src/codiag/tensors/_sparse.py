@@ -23,7 +23,7 @@ from codiag.tensors._sparse_products import (
     in_memory_order,
     totals_over,
 )
-from codiag.tensors._sparse_ranges import shows_ranges, thinned, zero_diagonal_eigenpairs
+from codiag.tensors._sparse_ranges import zero_diagonal_eigenpairs
 from codiag.tensors._sums import Core, Products, SquaredDistance, Sum, logged
 
 if TYPE_CHECKING:
@@ -175,12 +175,6 @@ class SparseTensor(StoredTensor):
             orbits[list(shared)] = np.sort(orbits[list(shared)], axis=0)
             signs = signs[np.unique(orbits, axis=1, return_inverse=True)[1].reshape(-1)]
         return SparseTensor(self.coords, signs * self.values, self.shape, absent=self.absent, check=False)
-
-    def thinned(self, rng: np.random.Generator) -> SparseTensor:
-        return thinned(self, rng)
-
-    def shows_ranges(self, rank: int) -> bool:
-        return shows_ranges(self, rank)
 
     def stored_mask(self) -> np.ndarray:
         mask = np.zeros(self.shape, dtype=bool)

@@ -9,7 +9,7 @@ the diagonal depends mostly on the number of entries in each row. Therefore it i
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -40,7 +40,7 @@ def zero_diagonal_eigenpairs(tensor: SparseTensor, mode: int, count: int) -> tup
     return values[::-1][:count], vectors[:, ::-1][:, :count]
 
 
-def shows_ranges(tensor: SparseTensor, rank: int) -> bool:
+def shows_ranges(tensor: Any, rank: int) -> bool:
     r"""Return whether components of equal size exceed the sampling noise of the Gram matrices.
 
     With m products behind each entry of a matrix of d rows, and entries of unit variance, components have eigenvalues
@@ -51,7 +51,7 @@ def shows_ranges(tensor: SparseTensor, rank: int) -> bool:
     return math.sqrt(products) >= 4 * rank
 
 
-def thinned(tensor: SparseTensor, rng: np.random.Generator) -> SparseTensor:
+def thinned(tensor: Any, rng: np.random.Generator) -> SparseTensor:
     """Return a random part of the entries, whose Gram matrices take at most about `MOST_PRODUCTS` products."""
     n_products = max(
         float(np.sum(np.square(np.bincount(_column_indices(tensor, mode)[0]), dtype=np.float64)))

@@ -60,16 +60,29 @@ def _one_pass(arrays: Sequence[Any], held: Any) -> Contributions:
         chunks=tuple((1,) * len(sizes) for sizes in chunks),
         meta=np.empty((0,) * len(chunks), dtype=object),
     )
-    tree = _Tree(leaves)
     try:
-        return tree.result(**_callbacks(name, chunks))
+        return _total(leaves, **_callbacks(name, chunks))
     except CancelledError:
         raise
     except Exception as error:
-        index, cause = tree.find_failing(error, name)
-        if index is None:
+        killer = getattr(error, "task", None)  # of a cluster
+        if isinstance(killer, tuple) and killer[0] == name:
+            raise _named(tuple(killer[1:]), arrays, error) from error
+        named = None if killer is not None else _first_failure(leaves, arrays)
+        if named is None:
             raise
-        raise _named(index, arrays, cause) from cause
+        raise named from named.__cause__
+
+
+def _first_failure(tasks: Any, arrays: Sequence[Any]) -> Exception | None:
+    """Return an error that names the first chunk whose task raises again; None if none does."""
+    for index in np.ndindex(*tasks.numblocks):
+        cause = _failure(tasks.blocks[index])
+        if cause is not None:
+            named = _named(index, arrays, cause)
+            named.__cause__ = cause
+            return named
+    return None
 
 
 def gathered(array: Any, dtype: Any) -> Array:
@@ -80,11 +93,10 @@ def gathered(array: Any, dtype: Any) -> Array:
     try:
         return checked.compute()
     except Exception:
-        for index in np.ndindex(*array.numblocks):
-            cause = _failure(checked.blocks[index])
-            if cause is not None:
-                raise _named(index, [array], cause) from cause
-        raise
+        named = _first_failure(checked, [array])
+        if named is None:
+            raise
+        raise named from named.__cause__
 
 
 def _checked_chunk(block: Array, sizes: Any, wanted: Any, block_id: tuple[int, ...]) -> Array:
@@ -184,49 +196,22 @@ def _all_added(parts: Sequence[Contributions]) -> Contributions:
     return total
 
 
-class _Tree:
-    """Tasks that add the results for all chunks of an array, a few at a time, down to one."""
-
-    def __init__(self, leaves: Any) -> None:
-        chunks = leaves.to_delayed().ravel()  # optimized: a task reads a chunk from its file and sums over it
-        name = f"codiag-sum-{uuid.uuid4().hex}"
-        layer: dict[Any, Any] = {}
-        self._children: dict[Any, list[Any]] = {}
-        keys = [chunk.key for chunk in chunks]
-        while len(keys) > 1 or not layer:
-            groups = [keys[start : start + FAN_IN] for start in range(0, len(keys), FAN_IN)]
-            keys = [(name, len(layer) + number) for number in range(len(groups))]
-            self._children |= dict(zip(keys, groups, strict=True))
-            layer |= {key: (_all_added, group) for key, group in zip(keys, groups, strict=True)}
-        below = chunks[0].dask
-        layers, dependencies = {**below.layers, name: layer}, {**below.dependencies, name: set(below.layers)}
-        self._graph, self._name, self._root = HighLevelGraph(layers, dependencies), name, keys[0]
-
-    def result(self, key: Any = None, **options: Any) -> Contributions:
-        """Return the sum of all, or what a task gives."""
-        task = Delayed(self._root if key is None else key, self._graph, layer=self._name)
-        total: Contributions = dask.compute(task, **options)[0]
-        return total
-
-    def find_failing(self, error: Exception, name: str) -> tuple[tuple[int, ...] | None, Exception]:
-        """Return the index of a chunk that raises, and what it raises, by going down the tree; None if none does again.
-
-        Schedulers do not say which task has failed, except where it has killed several workers.
-        """
-        killer = getattr(error, "task", None)
-        if killer is not None:
-            return (tuple(killer[1:]) if isinstance(killer, tuple) and killer[0] == name else None), error
-        key, cause = self._root, error
-        while key in self._children:
-            for child in self._children[key]:
-                try:
-                    self.result(child)
-                except Exception as found:
-                    key, cause = child, found
-                    break
-            else:
-                return None, error
-        return tuple(key[1:]), cause
+def _total(leaves: Any, **options: Any) -> Contributions:
+    """Return the sum of the results for all chunks, added a few at a time."""
+    chunks = leaves.to_delayed().ravel()  # optimized: a task reads a chunk from its file and sums over it
+    name = f"codiag-sum-{uuid.uuid4().hex}"
+    layer: dict[Any, Any] = {}
+    keys = [chunk.key for chunk in chunks]
+    while len(keys) > 1 or not layer:
+        groups = [keys[start : start + FAN_IN] for start in range(0, len(keys), FAN_IN)]
+        keys = [(name, len(layer) + number) for number in range(len(groups))]
+        layer |= {key: (_all_added, group) for key, group in zip(keys, groups, strict=True)}
+    below = chunks[0].dask
+    layers, dependencies = {**below.layers, name: layer}, {**below.dependencies, name: set(below.layers)}
+    total: Contributions = dask.compute(Delayed(keys[0], HighLevelGraph(layers, dependencies), layer=name), **options)[
+        0
+    ]
+    return total
 
 
 def _named(index: tuple[int, ...], arrays: Sequence[Any], cause: Exception) -> Exception:
