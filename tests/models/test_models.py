@@ -214,6 +214,18 @@ class TestBase:
         with pytest.raises(error, match=words):
             Slices(**options).fit(self.data())
 
+    @pytest.mark.parametrize("kind", [kind for kind in vars(codiag.models).values() if isinstance(kind, type)])
+    def test_every_rule_is_of_a_parameter_and_names_it(self, kind):
+        model = kind()
+        model.check_parameters()
+        own = {
+            name for name in kind.parameter_rules if kind.parameter_rules[name] is not Model.parameter_rules.get(name)
+        }
+        assert own <= set(model.get_params())
+        for name in set(kind.parameter_rules) & set(model.get_params()):
+            with pytest.raises((TypeError, ValueError), match=f"^{name} "):
+                clone(model).set_params(**{name: "nonsense"}).check_parameters()
+
     def test_a_model_may_have_no_method_and_no_seed(self):
         class Counter(Model):
             def __init__(self, n_components=2):
