@@ -16,14 +16,8 @@ from codiag.diagnosis._halves import Halves
 from codiag.least_squares import DEGENERATE_RATIO, NORMAL_QUANTILE, TINY, strongest_terms
 from codiag.result import whole_norm
 
-MOST_SENTENCES = 3
-"""Sentences of advice, at most."""
-
 LEAST_CHANCE = 0.1
 """Chance that a lower minimum was missed, from which it is spoken of."""
-
-MOST_LEFT_OUT = 10
-"""Components whose joint removal is tried, at most."""
 
 REPLICATES = 0.85
 """Congruence of the strongest term of the residual in two halves, from which a component is missing."""
@@ -34,12 +28,12 @@ HEAVY_SHARE, HEAVY_SIZE = 0.3, 6.0
 
 def advice_on(facts: Facts) -> tuple[list[str], int | None]:
     """Return at most three sentences, the most important first, and the one rank that is advised, if one is."""
-    sentences = [*_on_data(facts), *_on_model(facts)][:MOST_SENTENCES]
+    sentences = [*_on_data(facts), *_on_model(facts)][:3]
     rank: int | None = None
-    if len(sentences) < MOST_SENTENCES:
+    if len(sentences) < 3:
         sentence, rank = _on_rank(facts)
         sentences += [sentence] if sentence else []
-    return [*sentences, *advice_on_optimum(facts)][:MOST_SENTENCES], rank
+    return [*sentences, *advice_on_optimum(facts)][:3], rank
 
 
 def _on_data(facts: Facts) -> Iterator[str]:
@@ -178,7 +172,7 @@ def _n_dispensable(facts: Facts, surplus: list[int]) -> int:
         return min(len(surplus), 1)
     components, limit = list(range(fit.rank)), facts.flips.bound**2
     contributions = facts.contributions
-    for n_left_out in range(min(len(surplus), MOST_LEFT_OUT)):
+    for n_left_out in range(min(len(surplus), 10)):
         candidates = [place for place, component in enumerate(components) if component in surplus]
         least = min(candidates, key=lambda place: contributions[place])
         if len(components) == 1 or not contributions[least] <= limit:
@@ -188,7 +182,7 @@ def _n_dispensable(facts: Facts, surplus: list[int]) -> int:
             fit, weights=fit.weights[components], factors=tuple(factor[:, components] for factor in fit.factors)
         )
         contributions = rest._sensitivity.unique_contributions
-    return min(len(surplus), MOST_LEFT_OUT)
+    return min(len(surplus), 10)
 
 
 def _residual_replicates(facts: Facts) -> bool:

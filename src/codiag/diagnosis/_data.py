@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 ALONE = 0.9
 """Share of the energy of a component from which one entry, or one sample, carries it alone."""
 
-FEW_INDICES = 5
-"""Indices of a mode from which one of them is named: of fewer, one may carry a component by chance."""
-
 FAR = 10.0
 """Robust standard deviations beyond which an entry is out of line, if it has `MUCH` of the squared residual, too."""
 
@@ -29,12 +26,6 @@ MUCH = 0.1
 
 LOUD = 3.0
 """Root mean square of the residual of a sample, relative to the median of all, from which it is out of line."""
-
-GAP = 5.0
-"""Distance of a code from the median of the entries, relative to the largest distance of all others."""
-
-MOST_NAMED = 20
-"""Entries that are named, at most."""
 
 
 class Entry(NamedTuple):
@@ -71,10 +62,13 @@ def lone_entries(weights: np.ndarray, factors: Sequence[np.ndarray]) -> dict[int
 
 
 def lone_samples(factors: Sequence[np.ndarray]) -> dict[tuple[int, int], int]:
-    """Return the samples, mode and index, that carry a component alone, with that component."""
+    """Return the samples, mode and index, that carry a component alone, with that component.
+
+    Of fewer than five indices, one may carry a component by chance.
+    """
     found = {}
     for mode, factor in enumerate(factors):
-        if factor.shape[0] < FEW_INDICES:
+        if factor.shape[0] < 5:
             continue
         squares = squared_magnitudes(factor)
         for r in np.flatnonzero(np.max(squares, axis=0) > ALONE).tolist():
@@ -95,7 +89,7 @@ def codes_of(problem: Problem) -> list[tuple[int, ...]]:
     for code in (float(np.min(observed)), float(np.max(observed))):
         is_nines = abs(code) >= 9 and code == int(code) and set(str(abs(int(code)))) == {"9"}
         rest = observed[observed != code]
-        if is_nines and rest.size and abs(code - center) > GAP * float(np.max(np.abs(rest - center))):
+        if is_nines and rest.size and abs(code - center) > 5 * float(np.max(np.abs(rest - center))):
             found += [tuple(index) for index in np.argwhere(known & (values == code)).tolist()]
     return found
 
@@ -110,7 +104,7 @@ def entries_out_of_line(fit: Factorization, residual: np.ndarray, seen: np.ndarr
     problem = fit._data
     codes = [] if problem is None else codes_of(problem)
     places = [*alone, *codes]
-    while np.count_nonzero(seen) >= 100 and len(places) < MOST_NAMED:  # terms of the residual that are single entries
+    while np.count_nonzero(seen) >= 100 and len(places) < 20:  # terms of the residual that are single entries
         weights, columns = strongest_terms(residual[None])
         place = lone_entries(weights, [column.T for column in columns]).get(0)
         if place is None or not sizes[place] > FAR * scale or not sizes[place] ** 2 > MUCH * total:
@@ -131,7 +125,7 @@ def entries_out_of_line(fit: Factorization, residual: np.ndarray, seen: np.ndarr
         )
         for index in dict.fromkeys(places)
     }
-    return sorted(found.values(), key=lambda entry: -abs(entry.value))[:MOST_NAMED]
+    return sorted(found.values(), key=lambda entry: -abs(entry.value))[:20]
 
 
 def loudness(residual: np.ndarray, seen: np.ndarray) -> list[np.ndarray]:

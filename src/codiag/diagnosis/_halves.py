@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 ENOUGH_ROWS = 8
 """Samples from which a mode is split into halves: of fewer, a half may lack a component that the other has."""
 
-N_GROUPS = 4
-"""Groups of columns; each is left out in turn and predicted from the others."""
-
 REFIT = replace(ROUGH, max_iter=50)
 """Limits for the fit of a half, which begins at the fit of all data."""
 
@@ -109,7 +106,7 @@ class Halves:
             return []
         columns, found = np.random.default_rng(0).permutation(sizes[other]), []
         for half, part in enumerate(self.parts):
-            for group in np.array_split(columns, min(N_GROUPS, sizes[other])):
+            for group in np.array_split(columns, min(4, sizes[other])):
                 left_out, rest = np.sort(group), np.setdiff1d(columns, group)
                 seen, block = part_of(part, {other: rest}), part_of(part, {other: left_out})
                 if seen is not None and block is not None:

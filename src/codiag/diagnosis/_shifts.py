@@ -18,9 +18,6 @@ from codiag.least_squares import strongest_terms
 SMOOTH = 0.25
 """Mean square of the derivative of a profile, relative to the profile, below which it is a curve."""
 
-FEW_POINTS = 8
-"""Points of a profile, at least."""
-
 SHARE = 0.25
 """Share of the residual, in so many directions, that derivatives of the profiles must explain."""
 
@@ -78,7 +75,7 @@ def _strongest_shift(
         return None
     for mode in range(order):
         factor = factors[mode]
-        slopes = np.gradient(factor, axis=0) if ordered[mode] and factor.shape[0] >= FEW_POINTS else None
+        slopes = np.gradient(factor, axis=0) if ordered[mode] and factor.shape[0] >= 8 else None
         if slopes is None or np.median(np.sum(slopes**2, axis=0) / np.sum(factor**2, axis=0)) > SMOOTH:
             continue
         for sample_mode in range(order):

@@ -36,26 +36,11 @@ N_FLIPS, FEW_FLIPS = 12, 4
 LEVEL = 0.01
 """Probability with which a term of noise is taken for a component."""
 
-FLIPPED = 1.2
-"""Constant of the bound of Seginer, for which one is typical."""
-
-N_MISSED = 5
-"""Terms that are taken away from a residual before it is looked whether noise is correlated: as many may be missed."""
-
 TIED_MARGIN = 1.2
 """By what a component must exceed noise with correlations, whose directions are estimated from the residual."""
 
-LEAST_SPREAD = 0.005
-"""Least standard deviation of the weights of flipped copies, relative to them: searches differ by as much."""
-
-MOST_AT_ONCE = 2**22
-"""Entries of copies that are searched at once: 32 MB."""
-
 MOST_ENTRIES = 2**17
 """Entries on which sign flips are tried first; of a larger tensor, some indices of its longest modes."""
-
-LEAST_SIZE = 16
-"""Indices of a mode that are left, at least."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +103,9 @@ class SignFlips:
         """The same on some indices of the longest modes, drawn at random, if entries are many; tied modes are whole."""
         shape, rng, rows = list(self.residual.shape), np.random.default_rng(0), list(self.rows)
         free = [mode for mode, basis in enumerate(self.bases) if basis is None and mode not in self.shared]
-        while math.prod(shape) > MOST_ENTRIES and any(shape[mode] > LEAST_SIZE for mode in free):
+        while math.prod(shape) > MOST_ENTRIES and any(shape[mode] > 16 for mode in free):
             mode = max(free, key=lambda mode: shape[mode])
-            size = max(MOST_ENTRIES * shape[mode] // math.prod(shape), shape[mode] // 2, LEAST_SIZE)
+            size = max(MOST_ENTRIES * shape[mode] // math.prod(shape), shape[mode] // 2, 16)
             rows[mode] = np.sort(rng.permutation(self.residual.shape[mode])[:size])
             shape[mode] = size
         if shape == list(self.residual.shape):
@@ -158,7 +143,7 @@ class SignFlips:
         term = self._term(factors)
         length = float(np.linalg.norm(term))
         size, term = size * length, term / max(length, 1e-300)
-        lower = size / (self.bound + FLIPPED * size * _flipped_norm(term))
+        lower = size / (self.bound + 1.2 * size * _flipped_norm(term))  # 1.2: a constant that is typical
         if lower > 1 or size < self.bound / 2 or (size > self.strongest and self.residual_ratio > 1):
             return size / self.bound
         joined = self.residual + size * term
@@ -179,7 +164,7 @@ class SignFlips:
         """Return what the strongest term of flipped copies exceeds with the probability `LEVEL`."""
         rng, drawn = np.random.default_rng(0), list[float]()
         while len(drawn) < N_FLIPS:
-            n = max(1, min(FEW_FLIPS, N_FLIPS - len(drawn), MOST_AT_ONCE // entries.size))
+            n = max(1, min(FEW_FLIPS, N_FLIPS - len(drawn), 2**22 // entries.size))
             copies = np.stack([self._flipped(entries, rng) for _ in range(n)])
             drawn += strongest_terms(copies)[0].tolist()
             bound, error = _quantile(drawn)
@@ -195,16 +180,19 @@ class SignFlips:
 
 
 def _quantile(drawn: Sequence[float]) -> tuple[float, float]:
-    """Return the quantile 1 - LEVEL of a further draw, by Student's distribution, and its standard error."""
+    """Return the quantile 1 - LEVEL of a further draw, by Student's distribution, and its standard error.
+
+    Searches differ by half a per cent, so that the spread is no less.
+    """
     n, mean = len(drawn), float(np.mean(drawn))
-    spread = max(float(np.std(drawn, ddof=1)) if n > 1 else 0.0, LEAST_SPREAD * mean)
+    spread = max(float(np.std(drawn, ddof=1)) if n > 1 else 0.0, 0.005 * mean)
     times = float(scipy.special.stdtrit(max(n - 1, 1), 1 - LEVEL))
     return mean + times * spread * math.sqrt(1 + 1 / n), spread * math.sqrt(1 / n + times**2 / (2 * n))
 
 
 def _without_missed(residual: np.ndarray) -> np.ndarray:
-    """Return a residual without its strongest terms, which may be components that were missed."""
-    for _ in range(N_MISSED):
+    """Return a residual without its five strongest terms, which may be components that were missed."""
+    for _ in range(5):
         (weight,), columns = strongest_terms(residual[None])
         residual = residual - weight * reduce(np.multiply.outer, [column[0] for column in columns])
     return residual

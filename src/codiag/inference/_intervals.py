@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 N_ROUNDS = 12
 """Fixed-point steps for the end of an interval, each of which halves the error if the variance is linear."""
 
-MOST_INFLATION = 100.0
-"""Largest variance of an entry relative to that if all others were known."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConfidenceIntervals:
@@ -121,7 +118,7 @@ def _score_widths(fit: Factorization, mode: int, times: float, errors: np.ndarra
                 if n == N_ROUNDS:  # at a model of zero, variances say nothing
                     is_known = alone > NEGLIGIBLE * dispersion / information(width)
                     inflation = np.where(is_known, errors[:, r] ** 2 / alone, 1.0)
-                    inflation = np.clip(np.nan_to_num(inflation, nan=1.0), 1.0, MOST_INFLATION)
+                    inflation = np.clip(np.nan_to_num(inflation, nan=1.0), 1.0, 100.0)
         found[:, r] = np.where(np.isfinite(errors[:, r]), np.nan_to_num(width, posinf=0.0), errors[:, r])
     return found
 

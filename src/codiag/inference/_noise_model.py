@@ -25,17 +25,8 @@ LEVEL = 1e-3
 MOST_BINS, PER_BIN = 20, 100
 """Groups of entries with fits of similar size, at most, and entries of each, at least."""
 
-PER_INDEX = 10
-"""Observed entries of each index, on average, from which indices of a mode are given scales."""
-
 MOST_SAMPLED = 2**17
 """Entries, at most, from which the noise model is estimated: variances are then known to half a per cent."""
-
-ROUNDS = 3
-"""Rounds in which sizes of the fit and indices of each mode are given their scales, in turn."""
-
-RANGE = 4
-"""Correlations are examined up to this part of a mode, one in four."""
 
 CLEAR, LAST = 3.3, 2.0
 """Standard deviations that the correlation of neighbours must exceed, and that of entries further apart."""
@@ -203,8 +194,8 @@ def estimate_noise_model(
     bins, sizes = _bins_of(sizes_of, n_bins)
     deviations: np.ndarray | None = None
     scales: list[np.ndarray | None] = [None] * order
-    groups = {mode: index for mode, index in enumerate(indices) if places.size >= PER_INDEX * residual.shape[mode]}
-    for _ in range(ROUNDS):
+    groups = {mode: index for mode, index in enumerate(indices) if places.size >= 10 * residual.shape[mode]}
+    for _ in range(3):
         deviations = _group_means(values / _products(scales, indices), bins, sizes.size, inflation)
         by_size = 1.0 if deviations is None else np.interp(sizes_of, sizes, deviations)
         for mode, index in groups.items():
@@ -266,7 +257,7 @@ def lags_of(residual: np.ndarray, deviations: np.ndarray, mode: int, inflation: 
     inflation of standard deviations if noise is correlated along other modes.
     """
     size = residual.shape[mode]
-    most = size // RANGE
+    most = size // 4
     if most < 1:
         return np.zeros(0)
     one, other = (np.moveaxis(array, mode, 0).reshape(size, -1) for array in (residual, deviations))

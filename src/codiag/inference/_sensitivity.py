@@ -269,7 +269,7 @@ def restricted_sensitivity(components: FactoredTensor, problem: Problem) -> Sens
     :math:`(J^\top O J + \Lambda)^{-1}` on the unknowns that constraints leave free. :math:`\Lambda` holds the strengths
     of ridges: the covariance is that of a posterior, which counts what ridges shrink, too. A move that changes
     factors but nothing observed makes their errors infinite. Size that goes from one mode of a component to another
-    does not change unit factors. With more than `MOST_UNKNOWNS` free unknowns, errors that may be finite are NaN here.
+    does not change unit factors. With more than 500 free unknowns, errors that may be finite are not computed: NaN.
     """
     present = np.flatnonzero(to_host(components.weights))
     if present.size < components.rank:

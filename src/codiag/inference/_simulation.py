@@ -64,16 +64,16 @@ def simulated_errors(
         prior = mean * np.sqrt(unknowns.ridges) * rng.standard_normal(free.shape)
         gradient = objective.parametrization.accumulate(drawn.mttkrps(factors)) + asarray_like(prior, point)
         gradient = gradient * asarray_like(free, point)
-        moved = to_host(solve(gradient)).ravel()
-        taken += float(np.vdot(moved, to_host(gradient)).real) / mean / n_draws
-        parts, growth = _of_unit_columns(unknowns, moved)
+        step = to_host(solve(gradient)).ravel()
+        taken += float(np.vdot(step, to_host(gradient)).real) / mean / n_draws
+        parts, growth = _of_unit_columns(unknowns, step)
         squares = [square + squared_magnitudes(part) / n_draws for square, part in zip(squares, parts, strict=True)]
         slopes = slopes + growth**2 / n_draws
     scale = residual_scale(problem.n_independent, fit._sensitivity.n_parameters, taken)
     return [scale * np.sqrt(square) for square in squares], scale * np.sqrt(slopes)
 
 
-def _of_unit_columns(unknowns: Unknowns, moved: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+def _of_unit_columns(unknowns: Unknowns, step: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
     """Return moves of the entries of unit columns, and of the logarithms of the weights.
 
     Rows that are not determined take no part in the length of a column.
@@ -81,12 +81,12 @@ def _of_unit_columns(unknowns: Unknowns, moved: np.ndarray) -> tuple[list[np.nda
     parts, growth, values = [], np.zeros(unknowns.values.shape[1]), unknowns.values.ravel()
     for numbers in unknowns.numbers:
         column, is_known = values[numbers], ~unknowns.loose.ravel()[numbers]
-        part = moved[numbers] * is_known
+        part = step[numbers] * is_known
         unit = column * is_known / np.maximum(np.linalg.norm(column * is_known, axis=0), 1e-300)
         length = np.maximum(np.linalg.norm(column, axis=0), 1e-300)
         is_free = unknowns.free.ravel()[numbers]
         parts.append((part - unit * np.sum(np.conj(unit) * part, axis=0)) * is_free / length)
-        growth += np.real(np.sum(np.conj(column) * moved[numbers], axis=0)) / length**2
+        growth += np.real(np.sum(np.conj(column) * step[numbers], axis=0)) / length**2
     return parts, growth
 
 

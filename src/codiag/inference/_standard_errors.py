@@ -29,12 +29,6 @@ if TYPE_CHECKING:
 LITTLE = 0.003
 """Share of parameters in entries up to which a fit takes away too little of the noise to correct for."""
 
-MOST_LEVERAGE = 0.9
-"""Leverage beyond which a residual says nothing about noise."""
-
-MUCH_LESS = 0.3
-"""Weight of a component, relative to another one, that bounds how much of it may be in the other."""
-
 IN_RANGE = 0.5
 """Share of the residual that is a multiple of the fit in each fibre, from which noise is a gain that fibres share."""
 
@@ -104,7 +98,7 @@ def _leverages(fit: Factorization, problem: Problem, weights: np.ndarray | None)
         rows = np.einsum(*operands, [*others, order + 1], optimize=True)
         found += np.expand_dims(np.sum(rows**2, axis=-1), mode)
     found = found if weights is None else found * weights
-    return np.clip(found * (problem.n_parameters / max(float(np.sum(found)), 1e-300)), 0.0, MOST_LEVERAGE)
+    return np.clip(found * (problem.n_parameters / max(float(np.sum(found)), 1e-300)), 0.0, 0.9)
 
 
 def shared_gain(residual: np.ndarray, model: np.ndarray) -> int | None:
@@ -155,7 +149,7 @@ def noise_errors(fit: Factorization) -> UnitErrors:
     for pair, modes in undetermined_pairs(fit, factors, apart):
         for r, s in (pair, pair[::-1]):
             # A part of the other component, up to its weight, may have joined this one.
-            ratio = float(sizes[s] / sizes[r]) if sizes[s] < MUCH_LESS * sizes[r] and fit._noise > 0 else math.inf
+            ratio = float(sizes[s] / sizes[r]) if sizes[s] < 0.3 * sizes[r] and fit._noise > 0 else math.inf
             weights[r] = math.hypot(weights[r], ratio * sizes[s] / fit._noise) if ratio < math.inf else math.inf
             for mode in modes:
                 mixed = ratio * np.abs(factors[mode][:, s]) / fit._noise if ratio < math.inf else math.inf

@@ -193,9 +193,8 @@ class Factorization:
         variance of their noise, and the strength of a ridge to be the variance of the noise over that of the entries of
         the factor, so that what a ridge shrinks counts as uncertain. Factors with rows for which too little was
         observed have infinite errors; `diagnose` names these rows. Rows that were never observed are NaN, as in the
-        factors, and do not count. Components that the data does not separate have infinite errors. If there are
-        constraints or missing entries, and many free unknowns, errors are root mean squares over draws of random signs
-        of the residual (wild bootstrap).
+        factors, and do not count. Errors of fits with constraints or missing entries, if noise is not white or unknowns
+        are more than 500, are those of 16 to 100 draws of the noise, and known to 7 to 18 %.
 
         See Also
         --------

@@ -33,12 +33,6 @@ from codiag.tensors.entries import ObservedEntries
 if TYPE_CHECKING:
     from codiag.result._factorization import Factorization
 
-SETTLED = 1e-13
-"""Relative change at which repeated solutions have settled."""
-
-ROUNDINGS = 10
-"""Eigenvalues of equations up to so many times rank and rounding, relative to the largest, are zero."""
-
 
 class Samples(NamedTuple):
     """Samples along a mode of a fit: their tensor, and what was observed of it, with its weights, or None for all."""
@@ -220,7 +214,7 @@ def _solution(gram: Array, product: Array) -> Array:
     """Return the least-squares solution, the smallest where there are several."""
     xp = array_namespace(product)
     values, vectors = xp.linalg.eigh(gram)
-    nonzero = values > ROUNDINGS * gram.shape[-1] * epsilon(gram) * values[..., -1:]
+    nonzero = values > 10 * gram.shape[-1] * epsilon(gram) * values[..., -1:]
     inverse = xp.where(nonzero, 1 / xp.where(nonzero, values, xp.ones_like(values)), xp.zeros_like(values))
     return times_gram(times_gram(product, conjugate(vectors)) * inverse, xp.matrix_transpose(vectors))
 
@@ -241,7 +235,7 @@ def _solution_under(constraint: Constraint, gram: Array, product: Array) -> Arra
     for _ in range(100):
         before, rows = rows, constraint.solve(gram, product, rows)
         change = float(xp.max(xp.abs(rows - before)))
-        if change <= SETTLED * float(xp.max(xp.abs(rows))):
+        if change <= 1e-13 * float(xp.max(xp.abs(rows))):
             break
     return rows
 

@@ -16,12 +16,6 @@ from codiag.result._solve import as_factorization, solve
 from codiag.starts import Given
 from codiag.tensors import DenseTensor, FactoredTensor, multiplied
 
-LEAST = 0.1
-"""Deviation of an entry, at least, relative to the mean: weights of others would rest on single entries."""
-
-ROUNDS = 2
-"""How often variances are estimated, from the residual of least squares and then from that of the weighted fit."""
-
 
 def whitened_fit(problem: Problem, method: Method, rng: Any) -> Factorization:
     """Fit a tensor whose noise has a covariance in each mode, which is given, or estimated from the residual."""
@@ -35,7 +29,7 @@ def whitened_fit(problem: Problem, method: Method, rng: Any) -> Factorization:
     fit = solve(plain, method, rng)
     if covariances is None:
         weights = None
-        for _ in range(ROUNDS):
+        for _ in range(2):
             fit, weights = _weighted(plain, fit, weights, rng)
         return replace(fit, problem=problem, _entry_weights=weights)
     white, start = whitened(problem, fit._components, covariances)
@@ -55,7 +49,7 @@ def _weighted(problem: Problem, fit: Factorization, weights: Any, rng: Any) -> t
     if noise_model is None or noise_model.is_white:
         return fit, weights
     deviations = noise_model.relative_deviations(to_host(fit._components.to_dense()))
-    deviations = np.maximum(deviations, LEAST * np.sqrt(np.mean(deviations**2)))
+    deviations = np.maximum(deviations, 0.1 * np.sqrt(np.mean(deviations**2)))
     if np.all(deviations == deviations.flat[0]):
         return fit, weights
     weights = asarray_like(np.min(deviations) ** 2 / deviations**2, problem.tensor.reference)

@@ -28,8 +28,8 @@ from codiag.selection._upward import Tried, Upwards, best_prediction
 FIRST_DIRECTIONS = 16
 """Directions of each mode of a large tensor in which ranks are tried first; then twice as many."""
 
-ENOUGH, MOST_UNSUPPORTED = 2, 6
-"""Ranks in a row that add nothing, and that are not supported, after which no higher one is tried."""
+ENOUGH, MOST_DEGENERATE = 2, 6
+"""Ranks in a row that add nothing, and that are degenerate, after which no higher one is tried."""
 
 
 @explains_keywords
@@ -195,7 +195,7 @@ def _should_stop(tried: Sequence[Tried]) -> bool:
     last, lower = tried[-ENOUGH:], tried[:-ENOUGH]
     if len(tried) < ENOUGH or any(one.is_supported for one in last):
         return False
-    if not any(one.is_supported for one in tried[-MOST_UNSUPPORTED:]) and len(tried) >= MOST_UNSUPPORTED:
+    if len(tried) >= MOST_DEGENERATE and all(one.flaw == "degenerate" for one in tried[-MOST_DEGENERATE:]):
         return True
     below = next((one for one in reversed(lower) if one.is_supported), last[0])
     if below.facts.residual_ratio <= 1 and not any(one.held_out_error < 0.9 * below.held_out_error for one in last):

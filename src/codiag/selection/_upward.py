@@ -21,20 +21,8 @@ from codiag.search import Search
 from codiag.starts import WarmStart, default_starts
 from codiag.tensors import DenseTensor, FactoredTensor
 
-MAX_STARTS, MAX_EXCHANGES, EFFORT = 2, 20, 3.0
-"""Starts of each rank, by default and from the rank below; exchange steps from each; work relative to the first one."""
-
 LIMITS = Limits(max_iter=100, tol=1e-6)
 """Limits for a rank, which is fitted to the end only if it is chosen."""
-
-MOST_SET_ASIDE = 20
-"""Entries that carry a component alone and are set aside, at most."""
-
-N_FOLDS = 4
-"""Parts of the entries, each of which is left out once under a loss."""
-
-LEAST_MODEL = 1e-2
-"""Least mean of an entry that was left out, relative to that of all: no model excludes what it has not seen."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,8 +39,7 @@ class Upward(Method):
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         warm = () if self.lower is None else (WarmStart(components=self.lower),)
         starts = (*default_starts(problem)[:1], *warm)
-        search = Search(starts, MAX_STARTS, MAX_EXCHANGES, LIMITS, max_work=EFFORT)
-        return search.run(problem, rng)
+        return Search(starts, len(starts), 20, LIMITS, max_work=3.0).run(problem, rng)
 
 
 @dataclass(eq=False)
@@ -182,9 +169,7 @@ class Upwards:
             return []
         facts, seen = Facts(fit), fit.problem.observed_mask()
         found = {r: index for r, index in found.items() if seen[index]}
-        return [index for r, index in found.items() if not facts.significances[r] > 1][
-            : MOST_SET_ASIDE - len(self.set_aside)
-        ]
+        return [index for r, index in found.items() if not facts.significances[r] > 1][: 20 - len(self.set_aside)]
 
     def halves_of(self, fit: Factorization) -> Halves | None:
         """Return halves of the data, which are the same for all ranks."""
@@ -208,7 +193,7 @@ def held_out_deviances(fit: Factorization) -> np.ndarray | None:
     folds = _folds(weights > 0)
     dense = DenseTensor.of(asarray_like(values, problem.tensor.reference), symmetric=False)
     found = []
-    for fold in range(N_FOLDS):
+    for fold in range(4):
         kept = asarray_like(weights * (folds != fold), dense.reference)
         part = problem.with_part(dense, kept, problem.constraints).with_rank(fit.rank)
         components = minimize(part, interior(fit._components, problem.constraints), BRIEF).components
@@ -216,7 +201,7 @@ def held_out_deviances(fit: Factorization) -> np.ndarray | None:
         model = to_double(to_host(components.to_dense()))[hidden]
         assert loss is not None
         if loss.needs_nonnegative:
-            model = np.maximum(model, LEAST_MODEL * float(np.mean(model)))
+            model = np.maximum(model, 1e-2 * float(np.mean(model)))
         found.append(2 * float(np.sum(weights[hidden] * loss.value(values[hidden], model))))
     return np.array(found) / deviance.null
 
@@ -224,7 +209,7 @@ def held_out_deviances(fit: Factorization) -> np.ndarray | None:
 def _folds(known: np.ndarray) -> np.ndarray:
     """Return the number of the fold of every entry, at random, with equally many observed ones in each."""
     folds = np.full(known.shape, -1)
-    folds[known] = np.random.default_rng(0).permutation(np.arange(np.count_nonzero(known)) % N_FOLDS)
+    folds[known] = np.random.default_rng(0).permutation(np.arange(np.count_nonzero(known)) % 4)
     return folds
 
 
