@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from codiag._arrays import on_host
 from codiag._progress import tell
 from codiag.problem import LogEntry, Problem
-from codiag.tensors import FactoredTensor
 
 logger = logging.getLogger("codiag")
 
@@ -144,11 +143,10 @@ def flops_seconds(flops: float) -> float:
 
 @dataclass
 class Log:
-    """The stages so far, the time since the last one, the work that may be done, and the best components so far."""
+    """The stages so far, the time since the last one, and the work that may be done."""
 
     budget: Budget = field(default_factory=Budget)
     history: list[LogEntry] = field(default_factory=list)
-    best: FactoredTensor | None = None
     _since: float = field(default_factory=time.perf_counter)
 
     def add(self, name: str, n_iter: int, objective: float, flops: float = 0.0, *, p_missed: float = 0.0) -> None:

@@ -35,7 +35,7 @@ from codiag.reduction import Reduction, is_small, reduce, uncompressed
 from codiag.search._exchange import exchange_steps, refit_surplus, replace_zero_components
 from codiag.search._finish import finish, step_flops
 from codiag.search._local_minimum import LocalMinimum, lowest, n_hits
-from codiag.starts import Start, default_starts, is_determined, tournaments_apply
+from codiag.starts import Start, default_starts, tournaments_apply
 from codiag.tensors import FactoredTensor, is_large
 
 CERTAIN = 0.05
@@ -328,19 +328,15 @@ def chance_of_lower(ends: Sequence[LocalMinimum]) -> float:
 def shows_optimum(ends: Sequence[LocalMinimum]) -> bool:
     """Return whether the residual of the lowest minimum shows that there is no lower one.
 
-    That is so if the fit is exact; or if its residual is noise and few components are weak, unless anything looks like
-    noise, or the fit is degenerate, so that each component seems to explain far more than they do together. A sixth of
-    the components may be weak if the others determine the diagonalization (`is_determined`), and exchanges were tried.
-    Nothing is known of tensors that are too large to be searched.
+    That is so if the fit is exact; or if its residual is noise and no component is weak, unless anything looks like
+    noise, or the fit is degenerate, so that each component seems to explain far more than they do together. Nothing is
+    known of tensors that are too large to be searched.
     """
     best = lowest(ends)
-    problem = best.problem
-    if best.is_exact or is_large(problem.tensor.shape):
+    if best.is_exact or is_large(best.problem.tensor.shape):
         return True
-    must_be_clear = _is_quick(problem) or not is_determined(problem)
-    n_allowed = 0 if must_be_clear else max(problem.rank // 6, 1)
-    is_misleading = best.fits_anything or are_degenerate(problem, best.result.components)
-    return best.is_noise and not is_misleading and len(best.weak) <= n_allowed
+    is_misleading = best.fits_anything or are_degenerate(best.problem, best.result.components)
+    return best.is_noise and not is_misleading and not best.weak
 
 
 def should_stop(ends: Sequence[LocalMinimum]) -> bool:

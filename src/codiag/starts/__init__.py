@@ -1,7 +1,7 @@
 """Starts of least squares: generators of components from which the search begins."""
 
 from codiag.starts._default import default_starts
-from codiag.starts._diagonal import Diagonal, FromObserved, MeanImputed, diagonal_roles, diagonal_start, is_determined
+from codiag.starts._diagonal import Diagonal, FromObserved, MeanImputed, diagonal_roles, diagonal_start
 from codiag.starts._given import FixedFactors, Given
 from codiag.starts._greedy import Greedy, WarmStart
 from codiag.starts._random import Random

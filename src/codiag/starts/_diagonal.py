@@ -102,16 +102,6 @@ def diagonal_roles(core: DenseTensor, rank: int) -> Roles | None:
     return None
 
 
-def is_determined(problem: Problem) -> bool:
-    """Return whether the strong components determine what diagonalization finds, so that another start finds the same.
-
-    That is so if no mode is smaller than the rank, and for powers in the range of a symmetric flattening, where all
-    starts search in the same space. Weak components that are lost in the noise of one start are lost in all.
-    """
-    shape, rank = problem.tensor.shape, problem.rank
-    return rank <= max(shape) or power_roles(shape, rank, symmetric=problem.symmetric is True) is not None
-
-
 def diagonal_start(
     core: DenseTensor, roles: Roles, rank: int, rng: np.random.Generator, log: Log, *, orthogonal: bool = False
 ) -> FactoredTensor:
