@@ -27,12 +27,12 @@ from codiag._progress import tell
 from codiag.problem import LogEntry
 
 MOST_STARTS = 10
-"""Largest number of starts, and a third of it while much more than noise is left."""
+"""Largest number of starts; three times as many if these are quick, and much more than noise is left."""
 SAME = 1e-4
 """Relative difference of objectives below which two minima count as the same one."""
 MOST_COST = 2e6
-"""Entries of a step for all patterns of signs, above which there are no starts with signs."""
-MANY_ENTRIES = 5e6
+"""Entries of a step for all patterns of signs, above which starts are few, and none has signs."""
+MANY_ENTRIES = 1e6
 """Entries of the Jacobian, about, above which starts are compared on some of the slices."""
 
 
@@ -62,7 +62,8 @@ def search(stack: Stack, rank: int, sizes: np.ndarray, rules: Rules, rng: np.ran
         best = refitted_weights(run.whole, best, is_positive=bool(np.all(best.a >= 0)))
     c = run.basis @ best.c
     signs = np.where(np.sum(c * np.abs(c), axis=0) < 0, -1.0, 1.0) if rules.nonnegative_c else 1.0
-    whole = minimize(stack, Factors(best.a, best.b * signs, c * signs), rules, max_iter=500)
+    tol = 1e-9 if run.whole is run.small else 1e-7  # with the curvature of some slices, steps converge linearly
+    whole = minimize(stack, Factors(best.a, best.b * signs, c * signs), rules, tol=tol, max_iter=500)
     seconds = time.perf_counter() - clock
     last = LogEntry("Gauss-Newton steps", whole.n_iter, _relative(whole, stack), seconds, p_missed=run.p_missed)
     whole = whole._replace(values=tuple(value + outside for value in lowest.values) + whole.values)
@@ -79,6 +80,7 @@ class _Run:
         most = int(max(MANY_ENTRIES // rank**4, 10 * rank))
         if stack.n_slices > 2 * most:
             self.small, sizes = self.whole.subset(most), sizes[:: stack.n_slices // most]
+        self.is_quick = self.small.n_slices * n_patterns(rank) * rank**2 <= MOST_COST
         self.ends: list[Minimum] = []
         self.history: list[LogEntry] = []
         n_rows = max(float(np.sum(sizes)), 1.0)
@@ -110,7 +112,7 @@ class _Run:
 
     @property
     def is_over(self) -> bool:
-        most = 3 * MOST_STARTS if self.lowest > 10 * self.noise else MOST_STARTS
+        most = 3 * MOST_STARTS if self.is_quick and self.lowest > 10 * self.noise else MOST_STARTS
         return self.p_missed <= 0.05 or len(self.ends) >= most
 
     def end(self, start: Factors, *, is_positive: bool) -> Minimum:
@@ -131,8 +133,7 @@ def _alternating(run: _Run, rng: np.random.Generator) -> Iterator[tuple[str, Fac
     positive = positive_starts(run.small, run.products, rng)
     signed = signed_starts(run.small, run.rank, rng)
     yield from ((*start, True) for start in islice(positive, 2))
-    cost = run.small.n_slices * n_patterns(run.rank) * run.rank**2
-    has_signs = run.rank > 1 and not run.rules.nonnegative_a and cost <= MOST_COST
+    has_signs = run.rank > 1 and not run.rules.nonnegative_a and run.is_quick
     while True:
         if has_signs:
             yield from ((*start, False) for start in islice(signed, 3))
