@@ -66,7 +66,7 @@ class Budget:
     """
 
     def __init__(self, max_work: float = math.inf, time_limit: float | None = None) -> None:
-        self._max_work, self._spent, self._limit = max_work, 0.0, math.inf
+        self._max_work, self._spent, self._limit, self._unit = max_work, 0.0, math.inf, 0.0
         self._deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
 
     @property
@@ -92,7 +92,12 @@ class Budget:
     def start(self, problem: Problem) -> None:
         """Limit all further work, from the first local minimum on."""
         if self._limit == math.inf:
-            self._limit = self._spent + self._max_work * SWEEPS * sweep_seconds(problem)
+            self._unit = self._max_work * SWEEPS * sweep_seconds(problem)
+            self._limit = self._spent + self._unit
+
+    def extend(self) -> None:
+        """Allow the search eight times as much work, once: what it has found shows that the model holds."""
+        self._limit, self._unit = self._limit + 7 * self._unit, 0.0
 
     def renewed(self, problem: Problem) -> Budget:
         """Return a budget of the same size for the finish, which is no search, with the same end by the clock."""

@@ -17,6 +17,7 @@ from codiag.least_squares import (
     OptimizeResult,
     is_noise,
     largest_noise_term,
+    noise_excess,
     objective_of,
 )
 from codiag.problem import Problem, most_components
@@ -95,6 +96,24 @@ class LocalMinimum:
     def fits_anything(self) -> bool:
         """Whether parameters are more than half of the entries, so that any residual looks like noise."""
         return 2 * self.problem.n_parameters > self.problem.n_independent
+
+    @cached_property
+    def shows_model(self) -> bool:
+        """Whether the tensor seems to be a sum of such components and noise, so that there is a best fit to search for.
+
+        Tensors that fit no model leave more than noise, even if the terms of a few components that were missed (15 %)
+        are left out. Those that are noise, or have fewer components than the fit, are searched in vain: all but a few
+        of its components, or all that are not significant, explain no more than noise.
+        """
+        if self.fits_anything or is_large(self.problem.tensor.shape):
+            return False
+        rank, n_few = self.problem.rank, max(1, int(0.15 * self.problem.rank))
+        excess = 0.0 if self.is_noise else noise_excess(self.problem, self.residual, n_few, self.result.components)
+        if excess > 1 or np.max(self.contributions) < WEAK_RATIO:
+            return False
+        n_surplus, n_clear = int(np.sum(self.contributions <= 1)), int(np.sum(self.contributions > WEAK_RATIO**2))
+        are_too_many = n_surplus > rank - 2 * n_few or n_surplus + n_clear == rank
+        return n_surplus == 0 or not are_too_many
 
     @cached_property
     def terms(self) -> Sequence[FactoredTensor]:

@@ -144,6 +144,8 @@ class _Run:
             self._ends.append(self._end(components, 0 if self._exchanges_last else self._search.max_exchanges))
             if self._limits.is_stopped:
                 return self._best()
+            if self._budget.is_over and lowest(self._ends).shows_model:
+                self._budget.extend()
             surplus = self._without_surplus(self._ends[-1]) if lowest(self._ends) is self._ends[-1] else None
             if surplus is not None:
                 return surplus
@@ -302,6 +304,8 @@ def local_minimum(
         return end, 0
     n_iter, n_last = end.result.n_iter, -1
     while n_last != 0 and n_exchanges < max_exchanges:
+        if limits.budget is not None and end.shows_model:
+            limits.budget.extend()
         end, n_last = exchange_steps(end, max_exchanges - n_exchanges, limits.budget)
         n_exchanges += n_last
         if n_last > 0:
