@@ -35,7 +35,7 @@ from codiag.reduction import Reduction, is_small, reduce, uncompressed
 from codiag.search._exchange import exchange_steps, refit_surplus, replace_zero_components
 from codiag.search._finish import finish, step_flops
 from codiag.search._local_minimum import LocalMinimum, lowest, n_hits
-from codiag.starts import Start, default_starts, tournaments_apply
+from codiag.starts import Start, default_starts
 from codiag.tensors import FactoredTensor, is_large
 
 CERTAIN = 0.05
@@ -174,11 +174,12 @@ class _Run:
 
     @property
     def _exchanges_last(self) -> bool:
-        """Whether exchange steps are tried on the lowest end only, after others: where many random starts cost little.
+        """Whether exchange steps are tried on the lowest end only, after all starts.
 
-        Otherwise a start misses single components, which exchange steps repair at once.
+        A start without constraints misses single components, which exchange steps repair at once. If signs are
+        constrained, or under a loss, it is far from the minimum, and further starts cost less.
         """
-        return self._problem.loss is not None or self._problem.is_cone or tournaments_apply(self._problem)
+        return self._problem.loss is not None or self._problem.is_cone
 
     def interrupted(self) -> Estimate | None:
         """Return the best components that a callback was shown, if there is one."""
