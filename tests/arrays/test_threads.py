@@ -25,8 +25,10 @@ SOURCE = Path(codiag.__file__).parent
 WARNING = {  # the public functions: here, and nowhere below them, something is said
     "_factorize.py",
     "_factorize_each.py",
+    "_parafac2/_entry.py",
     "diagonalize/_joint_diagonalize.py",
     "drop_in/ajd/__init__.py",
+    "drop_in/_parafac2.py",
     "drop_in/_tensorly.py",
     "models/base/_model.py",
     "problem/_loss.py",  # what is said of a table, by `Problem` and `transform`

@@ -22,6 +22,7 @@ from codiag.least_squares import (
 from codiag.methods import Auto
 from codiag.problem import Problem
 from codiag.search import LocalMinimum, local_minimum
+from codiag.synthetic import unit_factor
 from codiag.tensors import FactoredTensor
 
 pytestmark = pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
@@ -54,6 +55,35 @@ def test_a_budget_is_a_number_of_sweeps_after_the_first_minimum():
     assert budget.is_over
     assert not budget.renewed(problem).spend(899 * price)
     assert Budget(time_limit=1e-9).renewed(problem).is_over
+
+
+def test_more_work_is_allowed_once_where_the_model_is_shown_to_hold():
+    problem = Problem(np.ones((50, 50, 50)), 10)
+    budget = Budget(max_work=3.0)
+    budget.start(problem)
+    assert budget.spend(901 * sweep_seconds(problem))
+    for _ in range(2):
+        budget.extend()
+    assert budget.left == pytest.approx((8 * 900 - 901) * sweep_seconds(problem))
+
+
+def end_of(tensor, components):
+    """Return components as the end of a search."""
+    problem = Problem(tensor, components.rank)
+    return LocalMinimum(problem, minimize(problem, components, Limits(0)))
+
+
+def test_a_model_is_shown_if_but_a_few_components_are_missed():
+    """A residual without the terms of a few components is noise: there is a best fit to search for."""
+    rng = np.random.default_rng(0)
+    factors = [unit_factor(size, 16, rng) for size in (14, 15, 16)]
+    components = FactoredTensor(rng.uniform(1, 2, 16), factors, symmetric=False)
+    tensor = components.to_dense() + 1e-4 * rng.standard_normal((14, 15, 16))
+    assert end_of(tensor, components).shows_model
+    assert end_of(tensor, components.columns(list(range(14)))).shows_model
+    assert not end_of(tensor, components.columns(list(range(11)))).shows_model
+    assert not end_of(misfit((14, 15, 16)), components.columns(list(range(8)))).shows_model
+    assert not end_of(rng.standard_normal((14, 15, 16)), components.columns(list(range(4)))).shows_model
 
 
 def test_steps_cost_more_on_larger_problems():

@@ -33,6 +33,9 @@ SOLVE_PRODUCTS = 30
 SWEEPS = 300
 """Alternating sweeps over the stored entries that a search may cost after its first local minimum, per unit of work."""
 
+MODEL_WORK = 8.0
+"""Times as much work as usual, where the model is shown to hold: there is a best fit to search for."""
+
 INTERRUPTED = threading.Event()
 """Set while searches are to end with the best fit so far."""
 
@@ -96,8 +99,8 @@ class Budget:
             self._limit = self._spent + self._unit
 
     def extend(self) -> None:
-        """Allow the search eight times as much work, once: what it has found shows that the model holds."""
-        self._limit, self._unit = self._limit + 7 * self._unit, 0.0
+        """Allow `MODEL_WORK` times as much work, once: what the search has found shows that the model holds."""
+        self._limit, self._unit = self._limit + (MODEL_WORK - 1) * self._unit, 0.0
 
     def renewed(self, problem: Problem) -> Budget:
         """Return a budget of the same size for the finish, which is no search, with the same end by the clock."""

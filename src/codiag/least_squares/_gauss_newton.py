@@ -224,6 +224,10 @@ def descend(objective: Objective, start: FactoredTensor, limits: Limits) -> Opti
         if limits.budget is not None and limits.budget.spend(price) and n_iter > 0:
             break
         move, promised = steps.step(state, damping.value, limits.max_products)
+        if objective.is_quadratic and not promised <= 2 * state.objective:  # squares cannot fall below zero
+            damping.refuse()
+            n_refused += 1
+            continue
         path.add(state.point, move)
         end = _extrapolated(steps, state, path, share * promised) if progress.is_creeping else None
         end = end or steps.evaluated(objective.projected(state.point + move))

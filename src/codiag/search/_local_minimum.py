@@ -30,6 +30,10 @@ component of twice the weight of a noise term may lose it. Above the square of t
 can have missed them."""
 
 
+MISSED_SHARE = 0.15
+"""Share of components, or one, that a fit may have missed while the others show the model."""
+
+
 @dataclass(frozen=True, eq=False)
 class LocalMinimum:
     """A local minimum of a problem.
@@ -101,13 +105,13 @@ class LocalMinimum:
     def shows_model(self) -> bool:
         """Whether the tensor seems to be a sum of such components and noise, so that there is a best fit to search for.
 
-        Tensors that fit no model leave more than noise, even if the terms of a few components that were missed (15 %)
+        Tensors that fit no model leave more than noise, even if the terms of a few components that were missed
         are left out. Those that are noise, or have fewer components than the fit, are searched in vain: all but a few
         of its components, or all that are not significant, explain no more than noise.
         """
         if self.fits_anything or is_large(self.problem.tensor.shape):
             return False
-        rank, n_few = self.problem.rank, max(1, int(0.15 * self.problem.rank))
+        rank, n_few = self.problem.rank, max(1, int(MISSED_SHARE * self.problem.rank))
         excess = 0.0 if self.is_noise else noise_excess(self.problem, self.residual, n_few, self.result.components)
         if excess > 1 or np.max(self.contributions) < WEAK_RATIO:
             return False
