@@ -35,12 +35,16 @@ print(f"error of the spectra: CP {codiag.factor_error([cp.factors[2]], [spectra]
 print(f"PARAFAC2 {codiag.factor_error([fit.factors[2]], [spectra]):.3f}")
 
 # %%
-# The evolving factors are the chromatograms of each substance in each run: they show the delays.
+# A row of pictures for each substance: its amount in every run, its chromatograms, one line a run, and its spectrum.
+# The lines of one substance have the same shape and are displaced against each other by the delays; they are drawn
+# thin, so that twelve runs can be told apart.
 
 figure = fit.plot()
 
 # %%
-# Standard errors come with the fit, of the evolving factors, too. The band is 1.96 standard errors on either side.
+# Standard errors come with the fit, of the evolving factors, too. The run with the shortest and the one with the
+# longest delay, for the first substance: two curves of one shape, eight points apart at most. The band around each of
+# them is 1.96 standard errors on either side.
 
 figure, axes = plt.subplots(figsize=(7, 3))
 for run in (int(np.argmin(delays)), int(np.argmax(delays))):
@@ -49,6 +53,7 @@ for run in (int(np.argmin(delays)), int(np.argmax(delays))):
     axes.fill_between(np.arange(80), profile - 1.96 * errors, profile + 1.96 * errors, alpha=0.3)
 axes.set(xlabel="time", title="Component 1 in two runs")
 figure.legend()
+plt.show()
 
 # %%
 # The diagnosis tests, run by run, whether the correlations are those of all, and says whether CP would do as well.

@@ -10,6 +10,7 @@ rows for everybody; PARAFAC2 does not. A long data frame goes in as it is.
 # Thirty patients, 8 to 15 visits each, ten measurements. Two processes, such as an infection and its treatment, rise
 # and fall at times that differ between patients.
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
@@ -58,6 +59,8 @@ print(fit.transform(new).round(2))
 print(fit.bootstrap(n=50, rng=0))
 
 # %%
-# The figure shows every patient's course as a line.
+# A row of pictures for each component: its weight in every patient, with 95 % bands, the course over the visits, one
+# line a patient, though no two patients were seen as often, and the markers that take part in it.
 
 figure = fit.plot()
+plt.show()
