@@ -10,18 +10,22 @@ import numpy as np
 from codiag.least_squares import ROUGH, LeastSquares, Log, minimize
 from codiag.problem import Problem, as_least_squares, interior
 from codiag.reduction import reduce
+from codiag.starts._random import Random
 from codiag.starts._start import Start
 from codiag.tensors import FactoredTensor
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VarianceStabilized(Start):
-    """Rough ends of least squares on variance-stabilized entries, from other starts in turn.
+    """The rough end of least squares on variance-stabilized entries; then random components, swept there a few times.
+
+    Ends of least squares are alike, and so are the minima of the loss that they lead to: random components that were
+    not minimized reach others.
 
     Attributes
     ----------
     starts_of : callable
-        From a problem of least squares to the starts for it.
+        From a problem of least squares to the starts for it, the first of which is taken.
     """
 
     starts_of: Callable[[Problem], Sequence[Start]]
@@ -29,11 +33,13 @@ class VarianceStabilized(Start):
     def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
         plain, back = as_least_squares(problem)
         core = reduce(plain, rng)
-        for start in self.starts_of(plain):
-            space = core if start.uses_core else core.uncompressed()
-            objective = LeastSquares(space.problem)
-            for components in start.generate(space.problem, rng, log):
-                result = minimize(space.problem, components, replace(ROUGH, budget=log.budget))
-                error = objective.relative_error(result.components, result.objective)
-                log.add("rough least squares", result.n_iter, error)
-                yield interior(back(space.to_tensor(result.components)), problem.constraints)
+        first = self.starts_of(plain)[0]
+        space = core if first.uses_core else core.uncompressed()
+        for components in first.generate(space.problem, rng, log):
+            result = minimize(space.problem, components, replace(ROUGH, budget=log.budget))
+            error = LeastSquares(space.problem).relative_error(result.components, result.objective)
+            log.add("rough least squares", result.n_iter, error)
+            yield interior(back(space.to_tensor(result.components)), problem.constraints)
+        space = core.uncompressed()
+        for components in Random().generate(space.problem, rng, log):
+            yield interior(back(space.to_tensor(components)), problem.constraints)
