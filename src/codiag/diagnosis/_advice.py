@@ -27,10 +27,13 @@ HEAVY_SHARE, HEAVY_SIZE = 0.3, 6.0
 
 
 def advice_on(facts: Facts) -> tuple[list[str], int | None]:
-    """Return at most three sentences, the most important first, and the one rank that is advised, if one is."""
+    """Return at most three sentences, the most important first, and the one rank that is advised, if one is.
+
+    None is while entries are out of line: without them, residual and components are others.
+    """
     sentences = [*_on_data(facts), *_on_model(facts)][:3]
     rank: int | None = None
-    if len(sentences) < 3:
+    if len(sentences) < 3 and not facts.entries:
         sentence, rank = _on_rank(facts)
         sentences += [sentence] if sentence else []
     return [*sentences, *advice_on_optimum(facts)][:3], rank
@@ -127,8 +130,7 @@ def _on_model(facts: Facts) -> Iterator[str]:
 def _on_rank(facts: Facts) -> tuple[str, int | None]:
     """Return a sentence on the number of components, and the rank that it advises, if there is one."""
     fit = facts.fit
-    lone = {entry.component for entry in facts.entries}
-    surplus = [r for r in np.flatnonzero(facts.significances <= 1).tolist() if r not in lone]
+    surplus = np.flatnonzero(facts.significances <= 1).tolist()
     if surplus and not facts.degenerate:
         rank = fit.rank - _n_dispensable(facts, surplus)
         which = (
@@ -139,7 +141,7 @@ def _on_rank(facts: Facts) -> tuple[str, int | None]:
         if rank < 1:
             return f"{which} not significant: the tensor may have no component.", None
         return f"{which} not significant: try rank {rank}.", rank
-    are_determined = NOT not in facts.verdicts[0] and facts.shift is None and not facts.entries
+    are_determined = NOT not in facts.verdicts[0] and facts.shift is None
     if are_determined and facts.residual_ratio > 1 and _residual_replicates(facts):
         return (
             f"The residual has a further component, {facts.residual_ratio:.3g} times as large as noise may be and "

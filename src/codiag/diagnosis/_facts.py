@@ -184,7 +184,7 @@ class Facts:
         """Entries that are out of line."""
         if self.residual is None or self.fit._is_exact:
             return ()
-        return tuple(entries_out_of_line(self.fit, self.residual, self.seen))
+        return tuple(entries_out_of_line(self.fit, self.residual, self.seen, self.contributions))
 
     @cached_property
     def lone_samples(self) -> dict[tuple[int, int], int]:

@@ -40,7 +40,7 @@ class RankChoice:
     tried : tuple
         The evidence for every rank that was tried.
     set_aside : tuple of (index, value)
-        Entries that carry a component alone, and are missing in the fit of the chosen rank.
+        Entries that are far out of line, and are missing in the fit of the chosen rank.
     entries_in_words : str
         A sentence on them, or nothing.
 
@@ -189,8 +189,8 @@ def entries_in_words(entries: Sequence[tuple[tuple[int, ...], float]], problem: 
         shown.append(f"({', '.join(map(str, names))}) = {value:.6g}")
     more = [f"{len(entries) - 5} more"] if len(entries) > 5 else []
     if len(entries) == 1:
-        return f"Entry {shown[0]} carries a component alone and was set aside."
-    return f"Entries {listed(shown + more)} carry components alone and were set aside." if entries else ""
+        return f"Entry {shown[0]} is far out of line and was set aside."
+    return f"Entries {listed(shown + more)} are far out of line and were set aside." if entries else ""
 
 
 def _numbers(one: Tried) -> tuple[object, ...]:
