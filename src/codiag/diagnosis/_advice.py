@@ -42,18 +42,14 @@ def advice_on(facts: Facts) -> tuple[list[str], int | None]:
 def _on_data(facts: Facts) -> Iterator[str]:
     """Yield sentences on entries and samples."""
     fit, entries = facts.fit, facts.entries
+    named = facts.named_entries([(entry.place, entry.value) for entry in entries])
     if len(entries) == 1:
         entry = entries[0]
         said = f"carries component {entry.component + 1} alone" if entry.component is not None else "is far out of line"
-        yield (
-            f"Entry {facts.named(entry.place)} = {entry.value:.6g} {said}. If it is an error or stands for a missing "
-            "value, make it NaN."
-        )
+        yield (f"Entry {named} {said}. If it is an error or stands for a missing value, make it NaN.")
     elif entries:
-        shown = listed([f"{facts.named(entry.place)} = {entry.value:.6g}" for entry in entries[:5]])
-        more = "" if len(entries) <= 5 else f" (and {len(entries) - 5} more)"
         yield (
-            f"Entries {shown}{more} are far out of line or carry components alone. If they are errors or stand for "
+            f"Entries {named} are far out of line or carry components alone. If they are errors or stand for "
             "missing values, make them NaN."
         )
     alone = {place: r for place, r in facts.lone_samples.items() if r not in {entry.component for entry in entries}}

@@ -184,7 +184,7 @@ def choose(
         fits[chosen.rank] = solve(final.with_rank(chosen.rank), method, rng)
     values = to_host(problem.tensor.to_dense()) if upwards.set_aside else np.zeros(0)
     entries = tuple((place, float(values[place])) for place in upwards.set_aside)
-    aside = entries_in_words(entries, problem)
+    aside = entries_in_words(entries, tried[0].facts)
     reason = " ".join(filter(None, (_reason(chosen, tried), aside, _undetermined_rows(chosen), _tried(tried))))
     return RankChoice(None if chosen is None else chosen.rank, reason, fits, tuple(tried), entries, aside)
 

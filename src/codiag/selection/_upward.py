@@ -157,7 +157,8 @@ class Upwards:
         lower = None if below is None else below._components
         while True:
             fit = solve(self.problem.with_rank(rank), Upward(lower=lower), self.rng)
-            out_of_line = self._entries_out_of_line(fit)
+            one = Tried(fit, below, None)
+            out_of_line = self._entries_out_of_line(one.facts)
             if not out_of_line:
                 break
             self.set_aside += out_of_line
@@ -166,14 +167,14 @@ class Upwards:
                 below = solve(self.problem.with_rank(below.rank), Upward(lower=lower), self.rng)
                 self.tried[below.rank] = Tried(below, self.tried[below.rank].below, self.halves_of(below))
                 lower = below._components
-        self.tried[rank] = Tried(fit, below, self.halves_of(fit))
-        return self.tried[rank]
+        one.halves = self.halves_of(fit)
+        self.tried[rank] = one
+        return one
 
-    def _entries_out_of_line(self, fit: Factorization) -> list[tuple[int, ...]]:
+    def _entries_out_of_line(self, facts: Facts) -> list[tuple[int, ...]]:
         """Return entries that the assessment names, but for those that carry a component which noise has not."""
-        if not takes_single_entries(fit.problem):
+        if not takes_single_entries(facts.fit.problem):
             return []
-        facts = Facts(fit)
         found = [
             entry.place
             for entry in facts.entries
