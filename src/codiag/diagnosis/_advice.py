@@ -42,7 +42,7 @@ def advice_on(facts: Facts) -> tuple[list[str], int | None]:
 def _on_data(facts: Facts) -> Iterator[str]:
     """Yield sentences on entries and samples."""
     fit, entries = facts.fit, facts.entries
-    named = facts.named_entries([(entry.place, entry.value) for entry in entries])
+    named = facts.named_entries([(entry.place, entry.value) for entry in entries]) if entries else ""
     if len(entries) == 1:
         entry = entries[0]
         said = f"carries component {entry.component + 1} alone" if entry.component is not None else "is far out of line"
