@@ -27,9 +27,11 @@ responses = np.asarray(data.tensor)
 print(f"{responses.shape}, {np.isnan(responses).sum()} entries missing")
 
 # %%
-# Responses are amounts, and so are the factors.
+# Responses are amounts, and so are the factors. Ligands and cells, whose labels are text, are in no order; hours and
+# doses are.
 
-fit = codiag.factorize(responses, 3, constraints="nonnegative", rng=0)
+labels = {"ligand": ligands, "hours": hours, "dose": doses, "cells": cells}
+fit = codiag.factorize(responses, 3, constraints="nonnegative", labels=labels, rng=0)
 print(fit)
 print(fit.diagnose())
 

@@ -109,13 +109,63 @@ def test_single_entries_are_set_aside_and_named():
     choice = codiag.choose_rank(tensor, rng=0)
     assert choice.rank == 2
     assert choice.set_aside == (((3, 4, 5), pytest.approx(-999)),)
-    assert "Entry (3, 4, 5) = -999 carries a component alone and was set aside." in choice.reason
+    assert "Entry (3, 4, 5) = -999 is far out of line and was set aside." in choice.reason
     assert choice.fit.problem.n_observed == tensor.size - 1
     clean = codiag.factorize(planted((12, 10, 9), 2), 2, rng=0)
     assert codiag.factor_error(choice.fit, clean.factors) < 0.01
     with pytest.warns(UserWarning, match="was set aside"):
         fit = codiag.factorize(tensor, "auto", rng=0)
     assert fit.rank == 2
+
+
+class TestEntriesOutOfLine:
+    """What no component can carry, as -999 under non-negativity, is set aside and named as what one carries alone."""
+
+    PLACE = (3, 7, 11)
+
+    def tensor(self, constraints, missing):
+        rng = np.random.default_rng(0)
+        shape = (15, 40, 25)
+        draw = rng.random if constraints else rng.standard_normal
+        clean = np.einsum("ir,jr,kr->ijk", *(draw((size, 3)) ** (2 if constraints else 1) for size in shape))
+        tensor = clean + 0.02 * np.sqrt(np.mean(clean**2)) * rng.standard_normal(shape)
+        tensor[rng.random(shape) < missing] = np.nan
+        return tensor
+
+    @pytest.mark.parametrize("constraints", [None, "nonnegative"])
+    @pytest.mark.parametrize("missing", [0.0, 0.1])
+    @pytest.mark.parametrize("value", [-999.0, -99.0, 9999.0, 500.0, -60.0])
+    def test_one_is_set_aside_and_named(self, constraints, missing, value):
+        tensor = self.tensor(constraints, missing)
+        tensor[self.PLACE] = value
+        choice = codiag.choose_rank(tensor, constraints=constraints, rng=0)
+        assert choice.rank == 3
+        assert choice.set_aside == ((self.PLACE, value),)
+        assert f"Entry (3, 7, 11) = {value:g} is far out of line and was set aside." in choice.reason
+        assert choice.fit.problem.n_observed == np.count_nonzero(~np.isnan(tensor)) - 1
+
+    @pytest.mark.parametrize("constraints", [None, "nonnegative"])
+    def test_codes_are_set_aside_however_many_they_are(self, constraints):
+        tensor = self.tensor(constraints, 0.0)
+        is_missing = np.random.default_rng(1).random(tensor.shape) < 0.02
+        known = codiag.choose_rank(np.where(is_missing, np.nan, tensor), constraints=constraints, rng=0)
+        choice = codiag.choose_rank(np.where(is_missing, -999, tensor), constraints=constraints, rng=0)
+        assert choice.rank == known.rank == 3
+        assert {place for place, _ in choice.set_aside} == set(map(tuple, np.argwhere(is_missing).tolist()))
+
+    @pytest.mark.parametrize("value", [-999.0, -60.0])
+    @pytest.mark.parametrize("rank", [2, 3, 4])
+    def test_diagnosis_names_it_and_advises_no_rank(self, value, rank):
+        tensor = self.tensor("nonnegative", 0.0)
+        tensor[self.PLACE] = value
+        told = codiag.factorize(tensor, rank, constraints="nonnegative", rng=0).diagnose()
+        assert told.advice[0].startswith(f"Entry (3, 7, 11) = {value:g} is far out of line")
+        assert told.advised_rank is None
+        assert "try rank" not in str(told)
+
+    @pytest.mark.parametrize("constraints", [None, "nonnegative"])
+    def test_none_is_where_none_is_out_of_line(self, constraints):
+        assert codiag.choose_rank(self.tensor(constraints, 0.1), constraints=constraints, rng=0).set_aside == ()
 
 
 def test_the_same_seed_gives_the_same_table():

@@ -27,10 +27,13 @@ HEAVY_SHARE, HEAVY_SIZE = 0.3, 6.0
 
 
 def advice_on(facts: Facts) -> tuple[list[str], int | None]:
-    """Return at most three sentences, the most important first, and the one rank that is advised, if one is."""
+    """Return at most three sentences, the most important first, and the one rank that is advised, if one is.
+
+    None is while entries are out of line: without them, residual and components are others.
+    """
     sentences = [*_on_data(facts), *_on_model(facts)][:3]
     rank: int | None = None
-    if len(sentences) < 3:
+    if len(sentences) < 3 and not facts.entries:
         sentence, rank = _on_rank(facts)
         sentences += [sentence] if sentence else []
     return [*sentences, *advice_on_optimum(facts)][:3], rank
@@ -39,18 +42,14 @@ def advice_on(facts: Facts) -> tuple[list[str], int | None]:
 def _on_data(facts: Facts) -> Iterator[str]:
     """Yield sentences on entries and samples."""
     fit, entries = facts.fit, facts.entries
+    named = facts.named_entries([(entry.place, entry.value) for entry in entries]) if entries else ""
     if len(entries) == 1:
         entry = entries[0]
         said = f"carries component {entry.component + 1} alone" if entry.component is not None else "is far out of line"
-        yield (
-            f"Entry {facts.named(entry.place)} = {entry.value:.6g} {said}. If it is an error or stands for a missing "
-            "value, make it NaN."
-        )
+        yield (f"Entry {named} {said}. If it is an error or stands for a missing value, make it NaN.")
     elif entries:
-        shown = listed([f"{facts.named(entry.place)} = {entry.value:.6g}" for entry in entries[:5]])
-        more = "" if len(entries) <= 5 else f" (and {len(entries) - 5} more)"
         yield (
-            f"Entries {shown}{more} are far out of line or carry components alone. If they are errors or stand for "
+            f"Entries {named} are far out of line or carry components alone. If they are errors or stand for "
             "missing values, make them NaN."
         )
     alone = {place: r for place, r in facts.lone_samples.items() if r not in {entry.component for entry in entries}}
@@ -127,8 +126,7 @@ def _on_model(facts: Facts) -> Iterator[str]:
 def _on_rank(facts: Facts) -> tuple[str, int | None]:
     """Return a sentence on the number of components, and the rank that it advises, if there is one."""
     fit = facts.fit
-    lone = {entry.component for entry in facts.entries}
-    surplus = [r for r in np.flatnonzero(facts.significances <= 1).tolist() if r not in lone]
+    surplus = np.flatnonzero(facts.significances <= 1).tolist()
     if surplus and not facts.degenerate:
         rank = fit.rank - _n_dispensable(facts, surplus)
         which = (
@@ -139,7 +137,7 @@ def _on_rank(facts: Facts) -> tuple[str, int | None]:
         if rank < 1:
             return f"{which} not significant: the tensor may have no component.", None
         return f"{which} not significant: try rank {rank}.", rank
-    are_determined = NOT not in facts.verdicts[0] and facts.shift is None and not facts.entries
+    are_determined = NOT not in facts.verdicts[0] and facts.shift is None
     if are_determined and facts.residual_ratio > 1 and _residual_replicates(facts):
         return (
             f"The residual has a further component, {facts.residual_ratio:.3g} times as large as noise may be and "

@@ -94,15 +94,25 @@ def codes_of(problem: Problem) -> list[tuple[int, ...]]:
     return found
 
 
-def entries_out_of_line(fit: Factorization, residual: np.ndarray, seen: np.ndarray) -> list[Entry]:
-    """Return entries that carry a component alone, hold a code, or have much of the squared residual, largest first."""
+def entries_out_of_line(
+    fit: Factorization, residual: np.ndarray, seen: np.ndarray, contributions: np.ndarray
+) -> list[Entry]:
+    """Return entries that carry a component alone, hold a code, or have much of the squared residual, largest first.
+
+    A component that an entry carries must contribute more than noise: one too many may be the largest of its entries.
+    """
     factors = [to_double(to_host(factor)) for factor in fit._components.factors]
-    alone = {index: r for r, index in lone_entries(to_host(fit.weights), factors).items() if seen[index]}
     sizes = np.abs(residual)
     scale = float(np.median(sizes[seen])) / 0.6745
-    total = float(np.sum(sizes**2))
     problem = fit._data
-    codes = [] if problem is None else codes_of(problem)
+    assert problem is not None  # which has the residual
+    carried = lone_entries(to_host(fit.weights), factors).items()
+    are_small = contributions * problem.data.mean_weight <= (FAR * scale) ** 2
+    if fit._deviance is not None:  # which is not in units of entries
+        are_small[:] = False
+    alone = {index: r for r, index in carried if seen[index] and not are_small[r]}
+    total = float(np.sum(sizes**2))
+    codes = codes_of(problem)
     places = [*alone, *codes]
     while np.count_nonzero(seen) >= 100 and len(places) < 20:  # terms of the residual that are single entries
         weights, columns = strongest_terms(residual[None])
@@ -112,8 +122,6 @@ def entries_out_of_line(fit: Factorization, residual: np.ndarray, seen: np.ndarr
         places.append(place)
         residual = residual.copy()
         residual[place] = 0
-    if not places or problem is None:
-        return []
     values = to_double(to_host(problem.tensor.to_dense()))
     found = {
         index: Entry(

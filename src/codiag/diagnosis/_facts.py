@@ -17,7 +17,7 @@ from codiag.diagnosis._halves import replications
 from codiag.diagnosis._identifiability import factor_condition
 from codiag.diagnosis._shifts import Shift, shift_of
 from codiag.diagnosis._significance import SignFlips
-from codiag.inference import SEPARATED, weights_of
+from codiag.inference import SEPARATED, residual_of
 from codiag.labels import Labels
 from codiag.least_squares import BRIEF, LeastSquares, largest_term_of_unit_noise, minimize
 from codiag.metrics import consistency_of
@@ -72,9 +72,7 @@ class Facts:
         problem = self.fit._data
         if problem is None or problem.tensor.shape != self.fit.shape:
             return None
-        residual = to_double(to_host(problem.tensor.to_dense())) - to_double(to_host(self.fit._components.to_dense()))
-        weights = weights_of(problem)
-        return residual if weights is None else residual * np.sqrt(weights)
+        return residual_of(self.fit, problem)[0]
 
     @cached_property
     def seen(self) -> np.ndarray:
@@ -184,7 +182,7 @@ class Facts:
         """Entries that are out of line."""
         if self.residual is None or self.fit._is_exact:
             return ()
-        return tuple(entries_out_of_line(self.fit, self.residual, self.seen))
+        return tuple(entries_out_of_line(self.fit, self.residual, self.seen, self.contributions))
 
     @cached_property
     def lone_samples(self) -> dict[tuple[int, int], int]:
@@ -285,6 +283,11 @@ class Facts:
         if known is None:
             return f"({', '.join(parts)})"
         return f"({', '.join(f'{name} {part}' for name, part in zip(known.names, parts, strict=True))})"
+
+    def named_entries(self, entries: Sequence[tuple[Sequence[int], float]]) -> str:
+        """Return entries with their values in words, up to five."""
+        shown = [f"{self.named(place)} = {value:.6g}" for place, value in entries[:5]]
+        return listed([*shown, f"{len(entries) - 5} more"] if len(entries) > 5 else shown)
 
     def named_rows(self, rows_of_modes: Sequence[Sequence[int]]) -> str:
         """Return modes with some of their indices, in words and the labels of the data, up to ten of each."""

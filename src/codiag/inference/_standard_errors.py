@@ -53,8 +53,8 @@ class UnitErrors:
 
 def residual_of(fit: Factorization, problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return the residual times the roots of the weights, the fit, and the weights; zeros for missing entries."""
-    model = np.asarray(to_host(fit._components.to_dense()), dtype=np.float64)
-    residual, weights = np.asarray(to_host(problem.tensor.to_dense()), dtype=np.float64) - model, weights_of(problem)
+    model = to_double(to_host(fit._components.to_dense()))
+    residual, weights = to_double(to_host(problem.tensor.to_dense())) - model, weights_of(problem)
     return residual if weights is None else residual * np.sqrt(weights), model, weights
 
 

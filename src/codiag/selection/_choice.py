@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from codiag._text import Table, html_table, listed, text_table
-from codiag.diagnosis import FAIR
-from codiag.problem import Problem
+from codiag._text import Table, html_table, text_table
+from codiag.diagnosis import FAIR, Facts
 from codiag.result import Factorization
 from codiag.selection._upward import Tried
 
@@ -40,7 +39,7 @@ class RankChoice:
     tried : tuple
         The evidence for every rank that was tried.
     set_aside : tuple of (index, value)
-        Entries that carry a component alone, and are missing in the fit of the chosen rank.
+        Entries that are far out of line, and are missing in the fit of the chosen rank.
     entries_in_words : str
         A sentence on them, or nothing.
 
@@ -179,18 +178,11 @@ class RankChoice:
         return dict(zip(HEADINGS, zip(*self.rows(), strict=True), strict=True))
 
 
-def entries_in_words(entries: Sequence[tuple[tuple[int, ...], float]], problem: Problem) -> str:
+def entries_in_words(entries: Sequence[tuple[tuple[int, ...], float]], facts: Facts) -> str:
     """Return a sentence on entries that were set aside, by the labels of their indices, or nothing."""
-    shown = []
-    for place, value in entries[:5]:
-        rows = enumerate(zip(place, problem.tensor.shape, strict=True))
-        labels = problem.labels
-        names = place if labels is None else [labels.index(mode, size)[row] for mode, (row, size) in rows]
-        shown.append(f"({', '.join(map(str, names))}) = {value:.6g}")
-    more = [f"{len(entries) - 5} more"] if len(entries) > 5 else []
     if len(entries) == 1:
-        return f"Entry {shown[0]} carries a component alone and was set aside."
-    return f"Entries {listed(shown + more)} carry components alone and were set aside." if entries else ""
+        return f"Entry {facts.named_entries(entries)} is far out of line and was set aside."
+    return f"Entries {facts.named_entries(entries)} are far out of line and were set aside." if entries else ""
 
 
 def _numbers(one: Tried) -> tuple[object, ...]:

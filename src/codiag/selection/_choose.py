@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from codiag._arrays import Array, TensorLike
+from codiag._arrays import Array, TensorLike, to_host
 from codiag._checks import RNGLike, as_generator, as_number, explains_keywords
 from codiag._progress import progress_if, tell
 from codiag._text import listed
 from codiag.constraints import ConstraintsLike
-from codiag.diagnosis import FAIR
+from codiag.diagnosis import FAIR, codes_of
 from codiag.labels import LabelsLike
 from codiag.losses import Loss
 from codiag.methods import DEFAULT, Init, Method, as_method
@@ -23,7 +23,7 @@ from codiag.result import Factorization, safe_scale, solve
 from codiag.selection._choice import RankChoice, entries_in_words
 from codiag.selection._parafac2 import choose_slices
 from codiag.selection._representative import Representative
-from codiag.selection._upward import Tried, Upwards, best_prediction
+from codiag.selection._upward import Tried, Upwards, best_prediction, takes_single_entries
 
 FIRST_DIRECTIONS = 16
 """Directions of each mode of a large tensor in which ranks are tried first; then twice as many."""
@@ -62,8 +62,8 @@ def choose_rank(
 
     This is what `Factorization.diagnose` says of a fit, too. The largest supported rank is chosen, once the next two
     add nothing: they are not supported, and do not predict held-out entries better. If higher ranks predict better but
-    are not supported, the reason says so: the CP model may be wrong. An entry that carries a component alone, such as a
-    spike or a code for missing values, is set aside, and named. If no rank is supported, it is None.
+    are not supported, the reason says so: the CP model may be wrong. An entry that is far out of line, such as a spike
+    or a code for missing values, is set aside, and named. If no rank is supported, it is None.
 
     Core consistency is reported but not used: noise lowers it where factors are collinear, and rank one always has
     100 %.
@@ -161,9 +161,11 @@ def choose(
     """Run `choose_rank` for a problem, whatever its rank; the rank that is chosen is fitted by the method."""
     scale = safe_scale(problem)
     wanted, n_directions = _possible_ranks(problem, ranks), max(FIRST_DIRECTIONS, *(ranks or [0]))
+    codes = codes_of(problem) if takes_single_entries(problem) else []
+    known = problem.without_entries(codes) if codes else problem
     while True:
-        inside = Representative.of(problem.scaled(1 / scale), n_directions, rng)
-        upwards = Upwards(inside.problem, rng)
+        inside = Representative.of(known.scaled(1 / scale), n_directions, rng)
+        upwards = Upwards(inside.problem, rng, set_aside=list(codes))
         for rank in wanted if inside.is_whole else [rank for rank in wanted if rank <= n_directions]:
             upwards.add(rank)
             if ranks is None and _should_stop(list(upwards.tried.values())):
@@ -173,15 +175,16 @@ def choose(
             break
         n_directions *= 2
     chosen = next((one for one in reversed(tried) if one.is_supported), None)
-    final = problem.without_entries([index for index, _, _ in upwards.set_aside]) if upwards.set_aside else problem
+    final = problem.without_entries(upwards.set_aside) if upwards.set_aside else problem
     fits = {one.rank: _in_units(inside.outward(one.fit), problem.with_rank(one.rank), scale) for one in tried}
     if chosen is not None:
         tell("rank %d, to the end", chosen.rank, is_place=True)
-        known = fits[chosen.rank]._components
-        method = method.with_init((known.weights, known.factors)) if method is DEFAULT else method
+        start = fits[chosen.rank]._components
+        method = method.with_init((start.weights, start.factors)) if method is DEFAULT else method
         fits[chosen.rank] = solve(final.with_rank(chosen.rank), method, rng)
-    entries = tuple((index, scale * value) for index, value, _ in upwards.set_aside)
-    aside = entries_in_words(entries, problem)
+    values = to_host(problem.tensor.to_dense()) if upwards.set_aside else np.zeros(0)
+    entries = tuple((place, float(values[place])) for place in upwards.set_aside)
+    aside = entries_in_words(entries, tried[0].facts)
     reason = " ".join(filter(None, (_reason(chosen, tried), aside, _undetermined_rows(chosen), _tried(tried))))
     return RankChoice(None if chosen is None else chosen.rank, reason, fits, tuple(tried), entries, aside)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from codiag._arrays import asarray_like, is_complex, to_double, to_host
 from codiag._progress import tell
-from codiag.diagnosis import FAIR, Facts, Halves, lone_entries
+from codiag.diagnosis import FAIR, Facts, Halves
 from codiag.least_squares import BRIEF, TINY, Limits, minimize
 from codiag.methods import Auto, Method
 from codiag.problem import Estimate, Problem, interior
@@ -23,6 +23,16 @@ from codiag.tensors import DenseTensor, FactoredTensor
 
 LIMITS = Limits(max_iter=100, tol=1e-6)
 """Limits for a rank, which is fitted to the end only if it is chosen."""
+
+
+MOST_SET_ASIDE = 20
+"""Entries that are set aside at most, but for codes of missing values."""
+
+
+def takes_single_entries(problem: Problem) -> bool:
+    """Return whether single entries may be set aside: few and real ones, none of which stands for another."""
+    is_tied = any(len(group) > 1 for group in problem.groups)
+    return has_few_entries(problem) and not is_tied and not is_complex(problem.tensor.reference)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,14 +139,14 @@ class Upwards:
     problem : Problem
         With the entries that were set aside missing.
     tried : dict of int to Tried
-    set_aside : list of (index, value, rank)
-        Entries that carried a component alone, and the rank at which they did.
+    set_aside : list of tuples of int
+        Entries that are out of line, as the assessment of a fit says.
     """
 
     problem: Problem
     rng: np.random.Generator
     tried: dict[int, Tried] = field(default_factory=dict)
-    set_aside: list[tuple[tuple[int, ...], float, int]] = field(default_factory=list)
+    set_aside: list[tuple[int, ...]] = field(default_factory=list)
     _halves: Halves | None = None
     _has_halves: bool = False
 
@@ -147,29 +157,30 @@ class Upwards:
         lower = None if below is None else below._components
         while True:
             fit = solve(self.problem.with_rank(rank), Upward(lower=lower), self.rng)
-            alone = self._lone_entries(fit)
-            if not alone:
+            one = Tried(fit, below, None)
+            out_of_line = self._entries_out_of_line(one.facts)
+            if not out_of_line:
                 break
-            values = to_double(to_host(self.problem.tensor.to_dense()))
-            self.set_aside += [(index, float(values[index]), rank) for index in alone]
-            self.problem, self._has_halves = self.problem.without_entries(alone), False
+            self.set_aside += out_of_line
+            self.problem, self._has_halves = self.problem.without_entries(out_of_line), False
             if below is not None:  # in which they are missing, too
                 below = solve(self.problem.with_rank(below.rank), Upward(lower=lower), self.rng)
                 self.tried[below.rank] = Tried(below, self.tried[below.rank].below, self.halves_of(below))
                 lower = below._components
-        self.tried[rank] = Tried(fit, below, self.halves_of(fit))
-        return self.tried[rank]
+        one.halves = self.halves_of(fit)
+        self.tried[rank] = one
+        return one
 
-    def _lone_entries(self, fit: Factorization) -> list[tuple[int, ...]]:
-        """Return entries that carry a component alone, which noise has, too."""
-        factors = [to_double(to_host(factor)) for factor in fit._components.factors]
-        found = lone_entries(to_host(fit.weights), factors)
-        is_tied = any(len(group) > 1 for group in fit.problem.groups)
-        if not found or fit._is_exact or is_tied or not has_few_entries(fit.problem) or is_complex(factors[0]):
+    def _entries_out_of_line(self, facts: Facts) -> list[tuple[int, ...]]:
+        """Return entries that the assessment names, but for those that carry a component which noise has not."""
+        if not takes_single_entries(facts.fit.problem):
             return []
-        facts, seen = Facts(fit), fit.problem.observed_mask()
-        found = {r: index for r, index in found.items() if seen[index]}
-        return [index for r, index in found.items() if not facts.significances[r] > 1][: 20 - len(self.set_aside)]
+        found = [
+            entry.place
+            for entry in facts.entries
+            if (math.isfinite(entry.z) if entry.component is None else not facts.significances[entry.component] > 1)
+        ]
+        return found[: max(MOST_SET_ASIDE - len(self.set_aside), 0)]
 
     def halves_of(self, fit: Factorization) -> Halves | None:
         """Return halves of the data, which are the same for all ranks."""
