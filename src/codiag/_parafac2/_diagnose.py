@@ -130,7 +130,7 @@ def _advice(fit: Parafac2Fit, misfits: np.ndarray) -> list[str]:
 
 
 def _named(fit: Parafac2Fit, chosen: np.ndarray) -> str:
-    names = chosen if fit.labels is None or fit.labels.values[0] is None else fit.labels.values[0][chosen]
+    names = fit.labels.index(0, len(fit.projections))[chosen]
     shown = [str(name) for name in names[:5]]
     return f"{'slice' if chosen.size == 1 else 'slices'} {listed(shown) if chosen.size <= 5 else ', '.join(shown)}" + (
         f" and {chosen.size - 5} more" if chosen.size > 5 else ""

@@ -15,6 +15,7 @@ from codiag._checks import as_rank, as_real_array
 from codiag.labels import Labels, as_vector, is_table, is_xarray, read_labelled
 
 NAMES = ("slice", "row", "column")
+UNNAMED = Labels(NAMES, (None, None, None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +26,14 @@ class Slices:
     ----------
     arrays : tuple of arrays (I_k, J), or of sparse matrices
         NaN where an entry is missing.
-    labels : Labels or None
+    labels : Labels
         Names of slices, rows and columns, and labels of slices and columns.
     rows : tuple of arrays (I_k,), or None
         Labels of the rows of each slice.
     """
 
     arrays: tuple[Any, ...]
-    labels: Labels | None = None
+    labels: Labels = UNNAMED
     rows: tuple[np.ndarray, ...] | None = None
 
     @cached_property
@@ -112,7 +113,7 @@ class Slices:
         return found
 
 
-def _read(raw: Any) -> tuple[Sequence[Any], Labels | None, Any]:
+def _read(raw: Any) -> tuple[Sequence[Any], Labels, Any]:
     """Return slices, labels, and labels of rows."""
     if hasattr(raw, "data_vars"):
         return _of_dataset(raw)
@@ -137,7 +138,7 @@ def _read(raw: Any) -> tuple[Sequence[Any], Labels | None, Any]:
         if any(list(one) != list(columns[0]) for one in columns):
             raise ValueError("slices that are data frames must have the same columns in the same order; reindex them")
         return [one.to_numpy() for one in frames], Labels(NAMES, (None, None, columns[0])), None
-    return list(raw), None, None
+    return list(raw), UNNAMED, None
 
 
 def _of_dataset(raw: Any) -> tuple[Sequence[Any], Labels, Any]:

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
-from codiag._parafac2._model import Factors, Point, Rules, System
-from codiag._parafac2._stack import Stack
+from codiag._parafac2._model import Factors, Point, Rules, Stack, System
 
 MOST_DAMPING = 1e6
 """Damping, relative to the curvature, at which no step lowers the objective: the point is a minimum to rounding."""
