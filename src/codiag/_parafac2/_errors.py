@@ -8,7 +8,6 @@ columns, which do not depend on them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,7 +36,7 @@ class Sensitivity:
 
     @cached_property
     def _system(self) -> System:
-        return System.of(self.factors, 0.0)
+        return System.of(self.factors)
 
     def _slices(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yield ranges of slices, the covariances of their rows of A if all else is known, and their coupling."""
@@ -181,9 +180,3 @@ class Sensitivity:
         change[:, i, n_pairs] = column[:, j]
         change[:, j, n_pairs] = -column[:, i]
         return np.asarray(left @ change)
-
-
-def noise_variance(squared_distance: float, n_entries: int, n_free: int) -> float:
-    """Return the variance of the noise of an entry; NaN without residual degrees of freedom."""
-    left = n_entries - n_free
-    return squared_distance / left if left > 1 else math.nan

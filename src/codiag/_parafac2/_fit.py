@@ -13,7 +13,7 @@ import numpy as np
 
 from codiag._arrays import few_threads
 from codiag._checks import RNGLike, as_generator, as_number, as_share, attribute_hint
-from codiag._parafac2._errors import Sensitivity, noise_variance
+from codiag._parafac2._errors import Sensitivity
 from codiag._parafac2._model import Factors, Rules
 from codiag._parafac2._slices import UNNAMED, Slices
 from codiag._parafac2._solve import in_form, solve
@@ -184,7 +184,8 @@ class Parafac2Fit:
         if self._slices is None or self._sensitivity is None:
             return np.nan
         distance = self.relative_error**2 * self._slices.squared_norm
-        return noise_variance(distance, self._slices.n_observed, self._sensitivity.n_free(self._slices.sizes))
+        left = self._slices.n_observed - self._sensitivity.n_free(self._slices.sizes)
+        return distance / left if left > 1 else np.nan
 
     @cached_property
     def entry_standard_errors(self) -> tuple[np.ndarray, tuple[np.ndarray, ...], np.ndarray]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,8 @@ class Stack:
 
     @cached_property
     def squared_norm(self) -> float:
-        return _sum_of_squares(self.matrix)
+        values = self.matrix.data if self.is_sparse else self.matrix.ravel()
+        return float(values @ values)
 
     def by_group(self, rows: np.ndarray) -> list[np.ndarray]:
         """Return views (n, length, columns) of what has the rows of the stack, a view for each group."""
@@ -79,7 +81,7 @@ class Stack:
     def cross_product(self) -> np.ndarray:
         """Return the sum of the cross products of all slices."""
         product = self.matrix.T @ self.matrix
-        return product.toarray() if sparse.issparse(product) else product
+        return product.toarray() if self.is_sparse else product
 
     def times(self, basis: np.ndarray) -> np.ndarray:
         return np.asarray(self.matrix @ basis)
@@ -90,11 +92,8 @@ class Stack:
             return self
         rows = self.matrix if basis is None else self.times(basis)
         parts = [np.asarray(np.linalg.qr(view, mode="r")) for view in self.by_group(rows)]
-        groups: list[tuple[int, int]] = []
-        for part in parts:
-            same = bool(groups) and groups[-1][1] == part.shape[1]
-            n = groups.pop()[0] if same else 0
-            groups.append((n + part.shape[0], part.shape[1]))
+        lengths = [part.shape[1] for part in parts for _ in part]
+        groups = [(len(list(same)), length) for length, same in groupby(lengths)]
         return Stack(np.concatenate([part.reshape(-1, rows.shape[1]) for part in parts]), tuple(groups))
 
     def subset(self, n: int) -> Stack:
@@ -107,16 +106,9 @@ class Stack:
 def _padded(one: Any, length: int) -> Any:
     missing = length - one.shape[0]
     if sparse.issparse(one):
-        one = one.tocsr()
-        end = np.full(missing, one.indptr[-1])
-        pointers = np.concatenate([one.indptr, end])
+        pointers = np.pad(one.indptr, (0, missing), mode="edge")
         return sparse.csr_array((one.data, one.indices, pointers), shape=(length, one.shape[1]))
     return np.pad(one, ((0, missing), (0, 0))) if missing else one
-
-
-def _sum_of_squares(matrix: Any) -> float:
-    values = matrix.data if sparse.issparse(matrix) else matrix.ravel()
-    return float(values @ values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +208,7 @@ class Point:
 
     @cached_property
     def system(self) -> System:
-        return System.of(self.factors, self.ridge)
+        return System.of(self.factors)
 
 
 def polar_factors(stack: Stack, scores: np.ndarray, factors: Factors) -> list[np.ndarray]:
@@ -236,7 +228,6 @@ class System:
     Attributes
     ----------
     factors : Factors
-    ridge : float
     frame, triangle : arrays
         C is ``frame @ triangle``, with orthonormal columns of the frame.
     gram : array (rank, rank)
@@ -244,16 +235,15 @@ class System:
     """
 
     factors: Factors
-    ridge: float
     frame: np.ndarray
     triangle: np.ndarray
     gram: np.ndarray
 
     @classmethod
-    def of(cls, factors: Factors, ridge: float) -> System:
+    def of(cls, factors: Factors) -> System:
         frame, triangle = np.linalg.qr(factors.c)
         gram = (factors.a.T @ factors.a) * (factors.b.T @ factors.b)
-        return cls(factors, ridge, frame, triangle, gram)
+        return cls(factors, frame, triangle, gram)
 
     @cached_property
     def _kept(self) -> list[tuple[slice, np.ndarray, np.ndarray]] | None:

@@ -75,7 +75,7 @@ class _Run:
         most = int(max(MANY_ENTRIES // rank**4, 10 * rank))
         if stack.n_slices > 2 * most:
             self.small, sizes = self.whole.subset(most), sizes[:: stack.n_slices // most]
-        self.is_quick = self.small.n_slices * n_patterns(rank) * rank**2 <= MOST_COST
+        self.is_quick = self.small.n_slices * (len(_patterns(rank)) + 1) * rank**2 <= MOST_COST
         self.ends: list[Minimum] = []
         self.history: list[LogEntry] = []
         n_rows = max(float(np.sum(sizes)), 1.0)
@@ -206,21 +206,12 @@ def _diagonalized(products: np.ndarray, rng: np.random.Generator) -> Factors:
         c, products = np.linalg.pinv(inverse), inverse @ products @ inverse.T
     diagonals = np.einsum("krr->kr", products)
     a = np.sqrt(np.maximum(diagonals, 1e-4 * np.mean(np.abs(diagonals), axis=0) + 1e-300))
-    return Factors(a, _root(_correlations(products, a)), c)
-
-
-def _correlations(products: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """Return the correlations of the evolving factors that suit the cross products best for given weights."""
     outer = a[:, :, None] * a[:, None, :]
-    found = np.sum(products * outer, axis=0) / np.sum(outer**2, axis=0)
-    np.fill_diagonal(found, 1.0)
-    return np.asarray(found)
-
-
-def _root(correlations: np.ndarray) -> np.ndarray:
+    correlations = np.sum(products * outer, axis=0) / np.sum(outer**2, axis=0)  # those that suit the products best
+    np.fill_diagonal(correlations, 1.0)
     sizes, vectors = np.linalg.eigh(correlations)
     root = (vectors * np.sqrt(np.maximum(sizes, 1e-2))) @ vectors.T
-    return np.asarray(root / np.linalg.norm(root, axis=0))
+    return Factors(a, root / np.linalg.norm(root, axis=0), c)
 
 
 def _with_best_signs(stack: Stack, factors: Factors) -> Factors:
@@ -244,10 +235,6 @@ def refitted_weights(stack: Stack, factors: Factors, *, is_positive: bool) -> Fa
     for _ in range(5):
         begun = Factors(np.maximum(_refitted(stack, begun, begun.a)[0], 0.02 * equal), factors.b, factors.c)
     return begun
-
-
-def n_patterns(rank: int) -> int:
-    return int(2 ** (rank - 1) if rank <= ALL_PATTERNS else rank * (rank + 1) // 2)
 
 
 def _patterns(rank: int) -> list[np.ndarray]:

@@ -65,7 +65,7 @@ def _stepped(point: Point, rules: Rules, damping: float) -> Factors:
         inverse = _inverse(system.curvatures_a(), damping, ridge, free)
         step_a = (inverse @ slope_a[:, :, None])[:, :, 0]
     if not rules.only_a:
-        sample = system if stride == 1 else System.of(Factors(factors.a[::stride], factors.b, factors.c), ridge)
+        sample = system if stride == 1 else System.of(Factors(factors.a[::stride], factors.b, factors.c))
         core, right, eliminated = sample.common, np.zeros(2 * rank**2), []
         core = core + np.diag(damping * np.diag(core) + ridge)
         for part, own, coupling in sample.curvatures():
