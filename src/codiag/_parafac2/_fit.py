@@ -168,7 +168,7 @@ class Parafac2Fit:
         free_a = a > 0 if self._rules.nonnegative_a else np.ones(a.shape, dtype=bool)
         free_c = c > 0 if self._rules.nonnegative_c else np.ones(c.shape, dtype=bool)
         found = Sensitivity(Factors(a * self.weights, b, c), free_a, free_c)
-        return found if found.is_known else None
+        return None if found.roots is None else found
 
     @cached_property
     def noise_variance(self) -> float:

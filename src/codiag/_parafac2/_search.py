@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, product
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.linalg import svds
@@ -31,8 +32,7 @@ ALL_PATTERNS = 6
 """Largest rank for which all patterns of signs of a slice are tried; above it one or two signs are flipped."""
 
 
-@dataclass
-class Found:
+class Found(NamedTuple):
     """The lowest minimum, and the stages that led there."""
 
     minimum: Minimum
@@ -89,20 +89,15 @@ class _Run:
         return min(end.point.value for end in self.ends)
 
     @property
-    def is_noise(self) -> bool:
-        """Whether the lowest minimum leaves no more than the noise in the directions that were left out."""
-        return self.lowest <= max(self.noise, 1e-20 * self.small.squared_norm)
-
-    @property
-    def n_hits(self) -> int:
-        return sum(end.point.value <= self.lowest * (1 + SAME) for end in self.ends)
-
-    @property
     def p_missed(self) -> float:
-        """The chance that a lower minimum was missed, as in `codiag.search`: n starts of which h met the lowest."""
-        n, h = len(self.ends), self.n_hits
-        if self.is_noise and n > 1:
+        """The chance that a lower minimum was missed, as in `codiag.search`: n starts of which h met the lowest.
+
+        Zero if that leaves no more than the noise in the directions that were left out.
+        """
+        n, lowest = len(self.ends), self.lowest
+        if n > 1 and lowest <= max(self.noise, 1e-20 * self.small.squared_norm):
             return 0.0
+        h = sum(end.point.value <= lowest * (1 + SAME) for end in self.ends)
         return math.comb(2 * n - h, n) / math.comb(2 * n + 1, n)
 
     @property

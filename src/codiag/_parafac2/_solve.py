@@ -157,7 +157,7 @@ def _with_missing(stack: Stack, seen: np.ndarray, found: Found, rules: Rules) ->
         if is_over:
             break
     seconds = time.perf_counter() - clock
-    entry = LogEntry("missing entries by expectation maximization", n_iter, (now / norm) ** 0.5, seconds)
+    name, error = "missing entries by expectation maximization", (now / norm) ** 0.5
+    entry = LogEntry(name, n_iter, error, seconds, p_missed=found.p_missed)
     last = Minimum(Point.at(stack, factors, rules.ridge), is_over, (*found.minimum.values, value))
-    found.history.append(entry._replace(p_missed=found.p_missed))
-    return Found(last, found.history, found.p_missed)
+    return Found(last, [*found.history, entry], found.p_missed)
