@@ -12,7 +12,7 @@ import numpy as np
 
 from codiag._parafac2._model import Rules
 from codiag._parafac2._slices import Slices
-from codiag._text import as_file, as_path, counted, reason_of, save_arrays
+from codiag._text import as_npz, as_path, counted, reason_of, save_arrays
 from codiag.labels import Labels
 from codiag.problem import LogEntry
 
@@ -105,10 +105,7 @@ def write_fit(path: Any, fit: Parafac2Fit) -> None:
 
 def read_fit(path: Any, kind: type[Parafac2Fit]) -> Parafac2Fit:
     """Read what `Parafac2Fit.load` does."""
-    path = as_path("path", path)
-    if not path.exists() and Path(f"{path}.npz").exists():
-        path = Path(f"{path}.npz")
-    path = as_file("path", path)
+    path = as_npz(path)
     try:
         with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
             return _read(file, kind)

@@ -175,7 +175,6 @@ class Point:
 
     stack: Stack
     factors: Factors
-    ridge: float
     bases: list[np.ndarray]
     value: float
     distance: float
@@ -204,7 +203,7 @@ class Point:
         slope_b = sum(np.einsum("nir,nis->rs", basis, view, optimize=True) for basis, view in views)
         penalty = ridge * sum(float(np.vdot(one, one)) for one in (a, b, c))
         slopes = Factors(slope_a - ridge * a, slope_b - ridge * b, back - ridge * c)
-        return cls(stack, factors, ridge, bases, distance + penalty, distance, slopes)
+        return cls(stack, factors, bases, distance + penalty, distance, slopes)
 
     @cached_property
     def system(self) -> System:

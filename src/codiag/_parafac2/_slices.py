@@ -121,17 +121,15 @@ def _read(raw: Any) -> tuple[Sequence[Any], Labels, Any]:
         return list(raw.values()), Labels(NAMES, (as_vector(list(raw)), None, None)), None
     if is_table(raw):
         return _of_table(raw)
-    if is_xarray(raw):
-        plain, labels = read_labelled(raw)
-        if len(np.shape(plain)) != 3:
-            raise ValueError(f"slices must be an array of order three, slices first; got shape {np.shape(plain)}")
-        assert labels is not None
-        rows = None if labels.values[1] is None else (labels.values[1],) * len(plain)
-        return list(plain), replace(labels, values=(labels.values[0], None, labels.values[2])), rows
     if isinstance(raw, str) or sparse.issparse(raw) or not hasattr(raw, "__len__"):
         raise TypeError(f"slices must be a list of matrices or an array of order three; got {type(raw).__name__}")
     if hasattr(raw, "ndim") and raw.ndim != 3:
         raise ValueError(f"slices must be an array of order three, slices first; got shape {tuple(raw.shape)}")
+    if is_xarray(raw):
+        plain, labels = read_labelled(raw)
+        assert labels is not None
+        rows = None if labels.values[1] is None else (labels.values[1],) * len(plain)
+        return list(plain), replace(labels, values=(labels.values[0], None, labels.values[2])), rows
     frames = [one for one in raw if hasattr(one, "columns") and hasattr(one, "to_numpy")]
     if frames and len(frames) == len(raw):
         columns = [as_vector(list(one.columns)) for one in frames]
