@@ -226,6 +226,7 @@ class TestConstraints:
             codiag.parafac2(slices, 3, constraints=rule, rng=0) for rule in (None, codiag.constraints.Ridge(0.5))
         )
         assert np.all(bound.weights < free.weights)
+        assert "a ridge of 0.5 on all factors" in bound.describe()
 
     @pytest.mark.parametrize("rule", ["orthogonal", {1: "nonnegative"}, {0: codiag.constraints.Ridge(1.0)}])
     def test_others_are_refused(self, rule):

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import chdtrc
 
 from codiag._checks import as_generator
-from codiag._parafac2._slices import Slices
 from codiag._text import Table, counted, listed
 from codiag.diagnosis import FAIR, NOT, UNKNOWN, Assessment
 from codiag.methods import NLS
@@ -80,17 +79,13 @@ def _by_slice(fit: Parafac2Fit) -> tuple[np.ndarray, np.ndarray]:
     n, slices, variance = len(fit.projections), fit._slices, fit.noise_variance
     if slices is None or slices.is_sparse or slices.n_missing:
         return np.full(n, np.nan), np.full(n, np.nan)
-    frame = np.linalg.qr(fit.factors[2])[0]
-    squares, gains = np.empty(n), np.empty(n)
-    for k, (one, model) in enumerate(zip(slices.arrays, fit.to_slices(), strict=True)):
-        residual = one - model
-        squares[k] = float(np.vdot(residual, residual))
-        gains[k] = float(np.sum((residual @ frame) ** 2))
-    per_entry = np.sqrt(squares / slices.sizes)
-    freedom = fit.rank * (fit.rank - 1) / 2
-    if not variance > 1e-24 * slices.squared_norm / slices.n_observed or freedom == 0:
-        return per_entry / max(float(np.median(per_entry)), 1e-300), np.full(n, np.nan)
-    return per_entry / np.median(per_entry), gains / variance
+    frame, pairs = np.linalg.qr(fit.factors[2])[0], zip(slices.arrays, fit.to_slices(), strict=True)
+    residuals = [one - model for one, model in pairs]
+    per_entry = np.array([np.linalg.norm(one) for one in residuals]) / np.sqrt(slices.sizes)
+    gains = np.array([np.sum((one @ frame) ** 2) for one in residuals])
+    has_noise = variance > 1e-24 * slices.squared_norm / slices.n_observed and fit.rank > 1
+    relative = per_entry / max(float(np.median(per_entry)), 1e-300)
+    return relative, gains / variance if has_noise else np.full(n, np.nan)
 
 
 def _advice(fit: Parafac2Fit, misfits: np.ndarray) -> list[str]:
@@ -130,11 +125,9 @@ def _advice(fit: Parafac2Fit, misfits: np.ndarray) -> list[str]:
 
 
 def _named(fit: Parafac2Fit, chosen: np.ndarray) -> str:
-    names = chosen if fit.labels is None or fit.labels.values[0] is None else fit.labels.values[0][chosen]
-    shown = [str(name) for name in names[:5]]
-    return f"{'slice' if chosen.size == 1 else 'slices'} {listed(shown) if chosen.size <= 5 else ', '.join(shown)}" + (
-        f" and {chosen.size - 5} more" if chosen.size > 5 else ""
-    )
+    names = [str(name) for name in fit.labels.index(0, len(fit.projections))[chosen[:5]]]
+    names += [f"{chosen.size - 5} more"] if chosen.size > 5 else []
+    return f"{'slice' if chosen.size == 1 else 'slices'} {listed(names)}"
 
 
 def _plain_cp(fit: Parafac2Fit) -> str:
@@ -143,7 +136,9 @@ def _plain_cp(fit: Parafac2Fit) -> str:
     CP begins at the mean of the evolving factors.
     """
     slices = fit._slices
-    if slices is None or not _can_be_cp(slices) or not fit.noise_variance > 0:
+    if slices is None or not fit.noise_variance > 0 or slices.is_sparse or slices.n_observed > 10**6:
+        return ""
+    if np.any(slices.sizes != slices.sizes[0]) or fit._sensitivity is None:
         return ""
     n, rows = len(slices.arrays), int(slices.sizes[0])
     (a, _, c), common = fit.factors, np.mean(fit.evolving, axis=0)
@@ -151,16 +146,10 @@ def _plain_cp(fit: Parafac2Fit) -> str:
     start = FactoredTensor(fit.weights, [a, common, c], symmetric=False)
     plain = solve(problem, NLS(init=start, max_replacements=0), as_generator(0))
     squares = (plain.relative_error**2 - fit.relative_error**2) * slices.squared_norm
-    own = fit._sensitivity.n_free(slices.sizes) if fit._sensitivity is not None else 0
-    extra = own - fit.rank * (n + rows + slices.width - 2)
+    extra = fit._sensitivity.n_free(slices.sizes) - fit.rank * (n + rows + slices.width - 2)
     if extra <= 0 or squares / fit.noise_variance > extra + 4 * math.sqrt(2 * extra):
         return ""
     return (
         f"A CP model of rank {fit.rank} fits as well, with {extra} unknowns less: the profiles are the same in all "
         "slices. Use codiag.factorize, whose factors are more accurate."
     )
-
-
-def _can_be_cp(slices: Slices) -> bool:
-    is_small = slices.n_observed <= 10**6 and not slices.is_sparse and not slices.n_missing
-    return is_small and len(set(slices.sizes.tolist())) == 1

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +10,9 @@ import numpy as np
 from codiag._arrays import few_threads
 from codiag._checks import ConvergenceWarning, RNGLike, as_generator, explains_keywords
 from codiag._parafac2._fit import Parafac2Fit
-from codiag._parafac2._form import in_form
-from codiag._parafac2._model import Factors, Rules
+from codiag._parafac2._model import Factors
 from codiag._parafac2._slices import Slices
-from codiag._parafac2._solve import Solution, as_rules, scale_of, solve
+from codiag._parafac2._solve import as_rules, in_form, solve
 from codiag._progress import progress_if
 from codiag.constraints import ConstraintsLike
 
@@ -124,35 +121,21 @@ def fitted(
     data: Slices, rank: int, constraints: ConstraintsLike, rng: RNGLike, start: Factors | None = None
 ) -> Parafac2Fit:
     """Return the fit of checked slices, from the usual starts or a given one."""
-    scale = scale_of(data)
-    rules = as_rules(constraints, scale)
-    generator = as_generator(rng, apart=True)
-    scaled = replace(data, arrays=tuple(one / scale for one in data.arrays))
-    with few_threads(float(np.sum(data.sizes)) * data.width * rank):
-        found = solve(scaled, rank, rules, generator, start)
-    return _as_fit(data, found, scale, rules, rng)
-
-
-def _as_fit(data: Slices, found: Solution, scale: float, rules: Rules, rng: RNGLike) -> Parafac2Fit:
-    """Return a solution in the form of users, in the units of the data."""
     from codiag import __version__
 
-    settings = {"version": __version__, "rng": int(rng) if isinstance(rng, int | np.integer) else None}
-    form = in_form(found.factors, found.bases)
-    norm = data.squared_norm / scale**2
-    known = {"nonnegative_a": rules.nonnegative_a, "nonnegative_c": rules.nonnegative_c, "ridge": rules.ridge}
+    rules = as_rules(constraints)
+    with few_threads(float(np.sum(data.sizes)) * data.width * rank):
+        found = solve(data, rank, rules, as_generator(rng, apart=True), start)
     return Parafac2Fit(
-        form.weights * scale,
-        form.factors,
-        form.projections,
-        math.sqrt(found.distance / norm),
+        *in_form(found),
+        found.errors[0],
         found.converged,
         found.history,
         found.p_missed,
         data.labels,
         data.rows,
         data,
-        known,
-        settings,
-        tuple(math.sqrt(max(value, 0.0) / norm) for value in found.values),
+        rules,
+        {"version": __version__, "rng": int(rng) if isinstance(rng, int | np.integer) else None},
+        found.errors[1:],
     )

@@ -8,7 +8,6 @@ columns, which do not depend on them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,7 +36,7 @@ class Sensitivity:
 
     @cached_property
     def _system(self) -> System:
-        return System.of(self.factors, 0.0)
+        return System.of(self.factors)
 
     def _slices(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yield ranges of slices, the covariances of their rows of A if all else is known, and their coupling."""
@@ -49,7 +48,7 @@ class Sensitivity:
             yield part, np.where(both, np.linalg.pinv(own, hermitian=True), 0.0), coupling * free[:, :, None]
 
     @cached_property
-    def _roots(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    def roots(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Roots of the covariances of B (rank, rank, m) and C (width, rank, m), and variances of C in addition.
 
         None if a constrained C has more than about 3000 free entries.
@@ -91,10 +90,6 @@ class Sensitivity:
         kept = slice(self._n_undetermined, None)
         return np.asarray(vectors[:, kept] / np.sqrt(np.maximum(sizes[kept], 1e-300)))
 
-    @property
-    def is_known(self) -> bool:
-        return self._roots is not None
-
     def n_free(self, sizes: np.ndarray) -> int:
         """Return the number of unknowns that the entries determine; `sizes` are numbers of rows of slices."""
         rank = self.factors.rank
@@ -106,23 +101,23 @@ class Sensitivity:
     @cached_property
     def _inside(self) -> np.ndarray:
         """Root of the joint covariance of B and the span of C, (2 rank^2, m)."""
-        assert self._roots is not None
-        root_b, root_c, _ = self._roots
+        assert self.roots is not None
+        root_b, root_c, _ = self.roots
         inside = np.einsum("jx,jrm->xrm", self._system.frame, root_c)
         shape = (self.factors.rank**2, root_b.shape[2])
         return np.concatenate([root_b.reshape(shape), inside.reshape(shape)])
 
     def variances_c(self) -> np.ndarray:
         """Return the variances of the entries of unit columns of C."""
-        assert self._roots is not None
-        _, root, beyond = self._roots
+        assert self.roots is not None
+        _, root, beyond = self.roots
         along = np.einsum("jr,jrm->rm", self.factors.c, root)
         root = root - self.factors.c[:, :, None] * along
         return np.asarray(np.sum(root**2, axis=2) + beyond)
 
     def variances_a(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the variances of the entries of unit columns of A, and of the logarithms of the weights."""
-        assert self._roots is not None
+        assert self.roots is not None
         lengths = np.linalg.norm(self.factors.a, axis=0)
         units = self.factors.a / lengths
         along, own = np.zeros((lengths.size, self._inside.shape[1])), np.zeros(units.shape)
@@ -135,7 +130,7 @@ class Sensitivity:
             root = -inverse @ (coupling @ self._inside) - units[part][:, :, None] * along
             found[part] = np.sum(root**2, axis=2) + own[part] - units[part] ** 2 * (2 * own[part] - apart)
         found = np.where(self.free_a, np.maximum(found, 0.0), 0.0)
-        root_b, root_c, _ = self._roots
+        root_b, root_c, _ = self.roots
         grown = along / lengths[:, None] + np.einsum("sr,srm->rm", self.factors.b, root_b)
         grown += np.einsum("jr,jrm->rm", self.factors.c, root_c)
         return found / lengths**2, np.sum(grown**2, axis=1) + apart / lengths**2
@@ -181,9 +176,3 @@ class Sensitivity:
         change[:, i, n_pairs] = column[:, j]
         change[:, j, n_pairs] = -column[:, i]
         return np.asarray(left @ change)
-
-
-def noise_variance(squared_distance: float, n_entries: int, n_free: int) -> float:
-    """Return the variance of the noise of an entry; NaN without residual degrees of freedom."""
-    left = n_entries - n_free
-    return squared_distance / left if left > 1 else math.nan

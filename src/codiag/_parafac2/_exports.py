@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import zipfile
-from dataclasses import replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag._parafac2._slices import NAMES, Slices
-from codiag._text import as_file, as_path, counted, reason_of, save_arrays
+from codiag._parafac2._model import Rules
+from codiag._parafac2._slices import Slices
+from codiag._text import as_npz, as_path, counted, reason_of, save_arrays
 from codiag.labels import Labels
 from codiag.problem import LogEntry
 
@@ -31,9 +32,10 @@ def description(fit: Parafac2Fit) -> str:
     """Return what `Parafac2Fit.describe` does."""
     rows = [basis.shape[0] for basis in fit.projections]
     sizes = str(rows[0]) if len(set(rows)) == 1 else f"{min(rows)} to {max(rows)}"
-    signs = [name for name, key in (("A", "nonnegative_a"), ("C", "nonnegative_c")) if fit._rules.get(key)]
+    rules = fit._rules
+    signs = [name for name, is_bound in (("A", rules.nonnegative_a), ("C", rules.nonnegative_c)) if is_bound]
     bound = f", with no negative entries of {' and '.join(signs)}" if signs else ""
-    bound += f", with a ridge of {fit._rules['ridge']:.3g} on all factors" if fit._rules.get("ridge") else ""
+    bound += f", with a ridge of {rules.ridge:.3g} on all factors" if rules.ridge else ""
     n_starts = sum("steps" not in stage.name and "missing" not in stage.name for stage in fit.history)
     seed = fit._settings.get("rng")
     return (
@@ -50,7 +52,7 @@ def as_dataset(fit: Parafac2Fit, *, standard_errors: bool) -> Any:
     """Return what `Parafac2Fit.to_xarray` does."""
     from xarray import Dataset
 
-    slice_name, row, column = NAMES if fit.labels is None else fit.labels.names
+    slice_name, row, column = fit.labels.names
     n_slices, rank, _ = fit.shape
     most = max(basis.shape[0] for basis in fit.projections)
 
@@ -75,9 +77,8 @@ def as_dataset(fit: Parafac2Fit, *, standard_errors: bool) -> Any:
         variables[f"factor_{column}_standard_error"] = ((column, "component"), error_c)
         variables["evolving_standard_error"] = ((slice_name, row, "component"), padded(errors))
     coords: dict[str, Any] = {"component": np.arange(rank), "other_component": np.arange(rank)}
-    if fit.labels is not None:
-        pairs = zip(fit.labels.names, fit.labels.values, strict=True)
-        coords |= {name: values for name, values in pairs if values is not None}
+    pairs = zip(fit.labels.names, fit.labels.values, strict=True)
+    coords |= {name: values for name, values in pairs if values is not None}
     if fit.rows is not None and len({len(one) for one in fit.rows}) == 1 and np.all(fit.rows[0] == fit.rows[-1]):
         coords[row] = fit.rows[0]
     return Dataset(variables, coords, {"relative_error": fit.relative_error, "converged": int(fit.converged)})
@@ -94,22 +95,17 @@ def write_fit(path: Any, fit: Parafac2Fit) -> None:
         arrays["slices"] = np.concatenate(fit._slices.arrays)
     if fit.rows is not None:
         arrays["rows"] = np.concatenate(fit.rows)
-    names = None if fit.labels is None else fit.labels.names
-    if fit.labels is not None:
-        arrays |= {f"labels_{i}": values for i, values in enumerate(fit.labels.values) if values is not None}
+    arrays |= {f"labels_{i}": values for i, values in enumerate(fit.labels.values) if values is not None}
     meta = {"format": FORMAT, "relative_error": fit.relative_error, "converged": bool(fit.converged),
-            "history": [list(stage) for stage in fit.history], "p_missed": fit.p_missed, "names": names,
-            "rules": dict(fit._rules), "settings": dict(fit._settings)}  # fmt: skip
+            "history": [list(stage) for stage in fit.history], "p_missed": fit.p_missed, "names": fit.labels.names,
+            "rules": asdict(fit._rules), "settings": dict(fit._settings)}  # fmt: skip
     target = Path(name if name.lower().endswith(".npz") else name + ".npz")
     save_arrays(target, arrays | {"meta": np.array(json.dumps(meta))})
 
 
 def read_fit(path: Any, kind: type[Parafac2Fit]) -> Parafac2Fit:
     """Read what `Parafac2Fit.load` does."""
-    path = as_path("path", path)
-    if not path.exists() and Path(f"{path}.npz").exists():
-        path = Path(f"{path}.npz")
-    path = as_file("path", path)
+    path = as_npz(path)
     try:
         with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
             return _read(file, kind)
@@ -122,13 +118,9 @@ def _read(file: Any, kind: type[Parafac2Fit]) -> Parafac2Fit:
     if meta["format"] != FORMAT:
         raise KeyError("format")
     ends = np.cumsum(file["sizes"])[:-1]
-    labels, rows = None, None
-    if meta["names"] is not None:
-        known = tuple(file.get(f"labels_{i}") for i in range(3))
-        labels = Labels(tuple(meta["names"]), known)
-    if "rows" in file:
-        rows = tuple(np.split(file["rows"], ends))
-    fit = kind(
+    labels = Labels(tuple(meta["names"]), tuple(file.get(f"labels_{i}") for i in range(3)))
+    rows = tuple(np.split(file["rows"], ends)) if "rows" in file else None
+    return kind(
         file["weights"],
         (file["a"], file["b"], file["c"]),
         tuple(np.split(file["projections"], ends)),
@@ -138,9 +130,7 @@ def _read(file: Any, kind: type[Parafac2Fit]) -> Parafac2Fit:
         meta["p_missed"],
         labels,
         rows,
-        _rules=meta["rules"],
-        _settings=meta["settings"],
+        Slices(tuple(np.split(file["slices"], ends)), labels, rows) if "slices" in file else None,
+        Rules(**meta["rules"]),
+        meta["settings"],
     )
-    if "slices" not in file:
-        return fit
-    return replace(fit, _slices=Slices(tuple(np.split(file["slices"], ends)), labels, rows))

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag._checks import RNGLike, as_share, attribute_hint
-from codiag._parafac2._errors import Sensitivity, noise_variance
-from codiag._parafac2._model import Factors
-from codiag._parafac2._slices import NAMES, Slices
+from codiag._arrays import few_threads
+from codiag._checks import RNGLike, as_generator, as_number, as_share, attribute_hint
+from codiag._parafac2._errors import Sensitivity
+from codiag._parafac2._model import Factors, Rules
+from codiag._parafac2._slices import UNNAMED, Slices
+from codiag._parafac2._solve import in_form, solve
 from codiag._text import counted
 from codiag.inference import Bootstrap, ConfidenceIntervals
 from codiag.labels import Labels
+from codiag.metrics import match_components
 from codiag.problem import History, LogEntry, Problem
 
 if TYPE_CHECKING:
@@ -50,7 +53,7 @@ class Parafac2Fit:
         The starts and the last steps.
     p_missed : float
         The chance that a lower minimum was missed: of n starts, h have met the lowest.
-    labels : Labels, optional
+    labels : Labels
         Names of slices, rows and columns, and labels of slices and columns.
     rows : tuple of arrays, optional
         Labels of the rows of each slice.
@@ -76,10 +79,10 @@ class Parafac2Fit:
     converged: bool
     history: tuple[LogEntry, ...] = ()
     p_missed: float = 1.0
-    labels: Labels | None = None
+    labels: Labels = UNNAMED
     rows: tuple[np.ndarray, ...] | None = None
     _slices: Slices | None = None
-    _rules: Mapping[str, Any] = field(default_factory=dict)
+    _rules: Rules = field(default_factory=Rules)
     _settings: Mapping[str, Any] = field(default_factory=dict)
     _errors: tuple[float, ...] = ()
 
@@ -148,13 +151,11 @@ class Parafac2Fit:
         >>> fit.problem.has_data
         False
         """
-        names = NAMES if self.labels is None else self.labels.names
-        values = (None, None, None) if self.labels is None else self.labels.values
-        rules = ["nonnegative" if self._rules.get(name) else None for name in ("nonnegative_a", "", "nonnegative_c")]
-        known = Problem.of_result(self.weights, self.factors)
-        return known.stating(
+        names, values = self.labels.names, self.labels.values
+        signs = [self._rules.nonnegative_a, False, self._rules.nonnegative_c]
+        return Problem.of_result(self.weights, self.factors).stating(
             labels=Labels((names[0], "coordinate", names[2]), values),
-            constraints=rules if any(rules) else None,
+            constraints=["nonnegative" if sign else None for sign in signs] if any(signs) else None,
             n_observed=1,
         )
 
@@ -164,10 +165,10 @@ class Parafac2Fit:
         if self._slices is None or self._slices.n_missing or np.any(self.weights == 0):
             return None
         a, b, c = self.factors
-        free_a = a > 0 if self._rules.get("nonnegative_a") else np.ones(a.shape, dtype=bool)
-        free_c = c > 0 if self._rules.get("nonnegative_c") else np.ones(c.shape, dtype=bool)
+        free_a = a > 0 if self._rules.nonnegative_a else np.ones(a.shape, dtype=bool)
+        free_c = c > 0 if self._rules.nonnegative_c else np.ones(c.shape, dtype=bool)
         found = Sensitivity(Factors(a * self.weights, b, c), free_a, free_c)
-        return found if found.is_known else None
+        return None if found.roots is None else found
 
     @cached_property
     def noise_variance(self) -> float:
@@ -183,7 +184,8 @@ class Parafac2Fit:
         if self._slices is None or self._sensitivity is None:
             return np.nan
         distance = self.relative_error**2 * self._slices.squared_norm
-        return noise_variance(distance, self._slices.n_observed, self._sensitivity.n_free(self._slices.sizes))
+        left = self._slices.n_observed - self._sensitivity.n_free(self._slices.sizes)
+        return distance / left if left > 1 else np.nan
 
     @cached_property
     def entry_standard_errors(self) -> tuple[np.ndarray, tuple[np.ndarray, ...], np.ndarray]:
@@ -289,8 +291,8 @@ class Parafac2Fit:
         a, _, c = self.factors
         pairs = [(a, error_a), *zip(self.evolving, errors, strict=True), (c, error_c)]
         ends = [(value - times * error, value + times * error) for value, error in pairs]
-        for place, name in ((0, "nonnegative_a"), (-1, "nonnegative_c")):
-            if self._rules.get(name):
+        for place, is_bounded in ((0, self._rules.nonnegative_a), (-1, self._rules.nonnegative_c)):
+            if is_bounded:
                 ends[place] = np.maximum(ends[place][0], 0.0), ends[place][1]
         wide = times * self.weight_standard_errors
         return ConfidenceIntervals(tuple(ends), (self.weights - wide, self.weights + wide))
@@ -323,9 +325,27 @@ class Parafac2Fit:
         >>> codiag.parafac2(slices, 2, rng=0).bootstrap(n=10, rng=0).entry_standard_errors[2].shape
         (6, 2)
         """
-        from codiag._parafac2._samples import bootstrap
-
-        return bootstrap(self, mode, n, rng)
+        as_number("n", n, integer=True)
+        slices, n_slices, (a, b, c) = self._slices, len(self.projections), self.factors
+        if mode != 0:
+            raise ValueError(f"mode must be 0, that of the slices; got {mode!r}")
+        if slices is None:
+            raise ValueError("fit must have its slices to be refitted; drop_data() and files of sparse ones have none")
+        if n_slices < 4:
+            raise ValueError(f"fit must have four slices or more to be resampled; got {n_slices}")
+        generator, refits = as_generator(rng, apart=True), []
+        with few_threads(float(np.sum(slices.sizes)) * slices.width * self.rank):
+            for _ in range(int(n)):
+                chosen = np.sort(generator.integers(n_slices, size=n_slices))
+                start = Factors(a[chosen] * self.weights, b, c)
+                found = solve(slices.subset(chosen), self.rank, self._rules, generator, start)
+                weights, (_, own_b, own_c), _ = in_form(found)
+                order = match_components([own_c], [c]).permutation
+                signs = np.where(np.sum(own_c[:, order] * c, axis=0) < 0, -1.0, 1.0)
+                own_b = own_b[np.ix_(order, order)] * np.outer(signs, signs)
+                refits.append((weights[order], own_b, own_c[:, order] * signs))
+        all_weights, all_b, all_c = (np.stack(parts) for parts in zip(*refits, strict=True))
+        return Bootstrap(self, 0, all_weights, (None, all_b, all_c))  # type: ignore[arg-type]
 
     @cached_property
     def _assessment(self) -> Assessment:
@@ -402,9 +422,11 @@ class Parafac2Fit:
         >>> np.allclose(fit.transform(slices), fit.factors[0] * fit.weights)
         True
         """
-        from codiag._parafac2._samples import transform
-
-        return transform(self, new)
+        slices, (a, b, c) = Slices.of(new), self.factors
+        if slices.width != c.shape[0]:
+            raise ValueError(f"new slices must have the {c.shape[0]} columns of the fit; got {slices.width}")
+        rules = Rules(nonnegative_a=self._rules.nonnegative_a, only_a=True)
+        return solve(slices, self.rank, rules, as_generator(0), Factors(a * self.weights, b, c)).factors.a
 
     def to_slices(self) -> list[np.ndarray]:
         """Form the slices that the components add up to.

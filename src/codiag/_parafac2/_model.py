@@ -10,16 +10,105 @@ the objective is one of A, B and C alone. Its Gauss-Newton matrix is that of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
+from typing import Any
 
 import numpy as np
-
-from codiag._parafac2._stack import Stack
+from scipy import sparse
 
 BLOCK = 25_000_000
 """Largest number of entries of a Jacobian that is kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """Slices of equal width, sorted by their numbers of rows and padded by rows of zeros to a few lengths.
+
+    Attributes
+    ----------
+    matrix : array or sparse matrix of shape (n_rows, width)
+        The slices below each other.
+    groups : tuple of (int, int)
+        Numbers of slices and of rows of each, group by group.
+    """
+
+    matrix: Any
+    groups: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, slices: Sequence[Any], least: int) -> tuple[Stack, np.ndarray]:
+        """Return the stack of slices with at least `least` rows each, and the order in which they are in it."""
+        sizes = np.array([max(one.shape[0], least) for one in slices])
+        order = np.argsort(-sizes, kind="stable")
+        groups, padded, place = [], [], 0
+        while place < order.size:
+            length = int(sizes[order[place]])
+            members = order[place:][sizes[order[place:]] > 0.8 * length]  # rows of zeros cost less than many groups
+            groups.append((members.size, length))
+            padded += [_padded(slices[member], length) for member in members]
+            place += members.size
+        is_sparse = any(sparse.issparse(one) for one in slices)
+        return cls(sparse.vstack(padded, "csr") if is_sparse else np.concatenate(padded), tuple(groups)), order
+
+    @property
+    def is_sparse(self) -> bool:
+        return sparse.issparse(self.matrix)
+
+    @property
+    def n_slices(self) -> int:
+        return sum(n for n, _ in self.groups)
+
+    @cached_property
+    def squared_norm(self) -> float:
+        values = self.matrix.data if self.is_sparse else self.matrix.ravel()
+        return float(values @ values)
+
+    def by_group(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Return views (n, length, columns) of what has the rows of the stack, a view for each group."""
+        views, place = [], 0
+        for n, length in self.groups:
+            views.append(rows[place : place + n * length].reshape(n, length, -1))
+            place += n * length
+        return views
+
+    def per_row(self, per_slice: np.ndarray) -> np.ndarray:
+        """Repeat what there is of each slice for each of its rows."""
+        return np.repeat(per_slice, np.repeat([m for _, m in self.groups], [n for n, _ in self.groups]), axis=0)
+
+    def cross_product(self) -> np.ndarray:
+        """Return the sum of the cross products of all slices."""
+        product = self.matrix.T @ self.matrix
+        return product.toarray() if self.is_sparse else product
+
+    def times(self, basis: np.ndarray) -> np.ndarray:
+        return np.asarray(self.matrix @ basis)
+
+    def triangles(self, basis: np.ndarray | None = None) -> Stack:
+        """Return the triangular factors of the slices, times a basis if given: a stack with the same cross products."""
+        if basis is None and (self.is_sparse or all(length <= self.matrix.shape[1] for _, length in self.groups)):
+            return self
+        rows = self.matrix if basis is None else self.times(basis)
+        parts = [np.asarray(np.linalg.qr(view, mode="r")) for view in self.by_group(rows)]
+        lengths = [part.shape[1] for part in parts for _ in part]
+        groups = [(len(list(same)), length) for length, same in groupby(lengths)]
+        return Stack(np.concatenate([part.reshape(-1, rows.shape[1]) for part in parts]), tuple(groups))
+
+    def subset(self, n: int) -> Stack:
+        """Return every so many of the slices, about `n`, where all have one length."""
+        (n_all, length) = self.groups[0]
+        chosen = self.matrix.reshape(n_all, length, -1)[:: max(n_all // n, 1)]
+        return Stack(np.ascontiguousarray(chosen).reshape(-1, chosen.shape[2]), ((chosen.shape[0], length),))
+
+
+def _padded(one: Any, length: int) -> Any:
+    missing = length - one.shape[0]
+    if sparse.issparse(one):
+        pointers = np.pad(one.indptr, (0, missing), mode="edge")
+        return sparse.csr_array((one.data, one.indices, pointers), shape=(length, one.shape[1]))
+    return np.pad(one, ((0, missing), (0, 0))) if missing else one
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +175,6 @@ class Point:
 
     stack: Stack
     factors: Factors
-    ridge: float
     bases: list[np.ndarray]
     value: float
     distance: float
@@ -115,11 +203,11 @@ class Point:
         slope_b = sum(np.einsum("nir,nis->rs", basis, view, optimize=True) for basis, view in views)
         penalty = ridge * sum(float(np.vdot(one, one)) for one in (a, b, c))
         slopes = Factors(slope_a - ridge * a, slope_b - ridge * b, back - ridge * c)
-        return cls(stack, factors, ridge, bases, distance + penalty, distance, slopes)
+        return cls(stack, factors, bases, distance + penalty, distance, slopes)
 
     @cached_property
     def system(self) -> System:
-        return System.of(self.factors, self.ridge)
+        return System.of(self.factors)
 
 
 def polar_factors(stack: Stack, scores: np.ndarray, factors: Factors) -> list[np.ndarray]:
@@ -139,7 +227,6 @@ class System:
     Attributes
     ----------
     factors : Factors
-    ridge : float
     frame, triangle : arrays
         C is ``frame @ triangle``, with orthonormal columns of the frame.
     gram : array (rank, rank)
@@ -147,16 +234,15 @@ class System:
     """
 
     factors: Factors
-    ridge: float
     frame: np.ndarray
     triangle: np.ndarray
     gram: np.ndarray
 
     @classmethod
-    def of(cls, factors: Factors, ridge: float) -> System:
+    def of(cls, factors: Factors) -> System:
         frame, triangle = np.linalg.qr(factors.c)
         gram = (factors.a.T @ factors.a) * (factors.b.T @ factors.b)
-        return cls(factors, ridge, frame, triangle, gram)
+        return cls(factors, frame, triangle, gram)
 
     @cached_property
     def _kept(self) -> list[tuple[slice, np.ndarray, np.ndarray]] | None:

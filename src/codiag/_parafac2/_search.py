@@ -1,29 +1,21 @@
-"""The search: starts in the space of the leading right singular vectors, and the lowest one finished in full."""
+"""The search: starts in the space of the leading right singular vectors, of which the lowest is finished in full."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import replace
+from itertools import islice, product
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.linalg import svds
-from scipy.special import betaln
 
-from codiag._parafac2._model import Factors, Rules
-from codiag._parafac2._stack import Stack
-from codiag._parafac2._starts import (
-    cross_products,
-    n_patterns,
-    positive_starts,
-    refitted_weights,
-    signed_rounds,
-    signed_starts,
-)
+from codiag._parafac2._model import Factors, Rules, Stack, polar_factors
 from codiag._parafac2._steps import Minimum, minimize
 from codiag._progress import tell
+from codiag.diagonalize import UWEDGE
 from codiag.problem import LogEntry
 
 MOST_STARTS = 10
@@ -36,8 +28,11 @@ MANY_ENTRIES = 1e6
 """Entries of the Jacobian, about, above which starts are compared on some of the slices."""
 
 
-@dataclass
-class Found:
+ALL_PATTERNS = 6
+"""Largest rank for which all patterns of signs of a slice are tried; above it one or two signs are flipped."""
+
+
+class Found(NamedTuple):
     """The lowest minimum, and the stages that led there."""
 
     minimum: Minimum
@@ -80,7 +75,7 @@ class _Run:
         most = int(max(MANY_ENTRIES // rank**4, 10 * rank))
         if stack.n_slices > 2 * most:
             self.small, sizes = self.whole.subset(most), sizes[:: stack.n_slices // most]
-        self.is_quick = self.small.n_slices * n_patterns(rank) * rank**2 <= MOST_COST
+        self.is_quick = self.small.n_slices * (len(_patterns(rank)) + 1) * rank**2 <= MOST_COST
         self.ends: list[Minimum] = []
         self.history: list[LogEntry] = []
         n_rows = max(float(np.sum(sizes)), 1.0)
@@ -94,21 +89,16 @@ class _Run:
         return min(end.point.value for end in self.ends)
 
     @property
-    def is_noise(self) -> bool:
-        """Whether the lowest minimum leaves no more than the noise in the directions that were left out."""
-        return self.lowest <= max(self.noise, 1e-20 * self.small.squared_norm)
-
-    @property
-    def n_hits(self) -> int:
-        return sum(end.point.value <= self.lowest * (1 + SAME) for end in self.ends)
-
-    @property
     def p_missed(self) -> float:
-        """The chance that a lower minimum was missed, as in `codiag.search`: n starts of which h met the lowest."""
-        n, h = len(self.ends), self.n_hits
-        if self.is_noise and n > 1:
+        """The chance that a lower minimum was missed, as in `codiag.search`: n starts of which h met the lowest.
+
+        Zero if that leaves no more than the noise in the directions that were left out.
+        """
+        n, lowest = len(self.ends), self.lowest
+        if n > 1 and lowest <= max(self.noise, 1e-20 * self.small.squared_norm):
             return 0.0
-        return math.exp(betaln(h + 1, 2 * n - h + 1) - betaln(h + 1, n - h + 1))
+        h = sum(end.point.value <= lowest * (1 + SAME) for end in self.ends)
+        return math.comb(2 * n - h, n) / math.comb(2 * n + 1, n)
 
     @property
     def is_over(self) -> bool:
@@ -153,3 +143,112 @@ def _leading(stack: Stack, rank: int, rng: np.random.Generator) -> tuple[np.ndar
 
 def _relative(end: Minimum, stack: Stack) -> float:
     return math.sqrt(end.point.distance / stack.squared_norm) if stack.squared_norm > 0 else 0.0
+
+
+def cross_products(stack: Stack, variance: float, sizes: np.ndarray) -> np.ndarray:
+    """Return the cross products of the slices, less those that noise has on average."""
+    parts = [np.swapaxes(view, 1, 2) @ view for view in stack.by_group(stack.matrix)]
+    return np.concatenate(parts) - variance * sizes[:, None, None] * np.eye(stack.matrix.shape[1])
+
+
+def positive_starts(stack: Stack, products: np.ndarray, rng: np.random.Generator) -> Iterator[tuple[str, Factors]]:
+    """Yield names and factors for positive weights: joint diagonalization, singular vectors, then random ones."""
+    n, rank = stack.n_slices, products.shape[1]
+    if n > 1 and np.any(products):
+        yield "joint diagonalization", _diagonalized(products, rng)
+    yield "singular vectors", Factors(np.ones((n, rank)), np.eye(rank), np.eye(rank))
+    while True:
+        yield "random", Factors(rng.uniform(0.5, 1.5, (n, rank)), np.eye(rank), rng.standard_normal((rank, rank)))
+
+
+def signed_starts(stack: Stack, rank: int, rng: np.random.Generator) -> Iterator[tuple[str, Factors]]:
+    """Yield starts for weights of any signs: the best four of sixteen random ones, after a few steps from each.
+
+    With the right signs of most slices the steps find the rest, from almost any C and B. A round chooses the signs of
+    every slice that are best for given B and C, and takes two steps.
+    """
+    while True:
+        drawn = [_random_signed(stack, rank, rng) for _ in range(16)]
+        for _, factors in sorted(drawn, key=lambda one: one[0])[:4]:
+            yield "random, with signs", factors
+
+
+def _random_signed(stack: Stack, rank: int, rng: np.random.Generator) -> tuple[float, Factors]:
+    c = np.linalg.qr(rng.standard_normal((rank, rank)))[0]
+    b = rng.standard_normal((rank, rank))
+    factors = Factors(np.ones((stack.n_slices, rank)), b / np.linalg.norm(b, axis=0), c)
+    return signed_rounds(stack, factors, 3)
+
+
+def signed_rounds(stack: Stack, factors: Factors, most: int) -> tuple[float, Factors]:
+    """Return the objective and the factors after some rounds, as long as these lower it."""
+    value = np.inf
+    for _ in range(most):
+        point = minimize(stack, _with_best_signs(stack, factors), Rules(), tol=1e-5, max_iter=2).point
+        factors = point.factors
+        if point.value > (1 - 1e-3) * value:
+            break
+        value = point.value
+    return point.value, factors
+
+
+def _diagonalized(products: np.ndarray, rng: np.random.Generator) -> Factors:
+    r"""Return factors from cross products, which are :math:`D_k \Phi D_k` in the coordinates of C."""
+    if products.shape[1] == 1:
+        c = np.ones((1, 1))
+    else:
+        inverse = np.asarray(UWEDGE(fallback=False)(products, rng=rng).inverse)
+        c, products = np.linalg.pinv(inverse), inverse @ products @ inverse.T
+    diagonals = np.einsum("krr->kr", products)
+    a = np.sqrt(np.maximum(diagonals, 1e-4 * np.mean(np.abs(diagonals), axis=0) + 1e-300))
+    outer = a[:, :, None] * a[:, None, :]
+    correlations = np.sum(products * outer, axis=0) / np.sum(outer**2, axis=0)  # those that suit the products best
+    np.fill_diagonal(correlations, 1.0)
+    sizes, vectors = np.linalg.eigh(correlations)
+    root = (vectors * np.sqrt(np.maximum(sizes, 1e-2))) @ vectors.T
+    return Factors(a, root / np.linalg.norm(root, axis=0), c)
+
+
+def _with_best_signs(stack: Stack, factors: Factors) -> Factors:
+    """Return factors in which slices have the signs that suit them best, their weights refitted; B and C stay."""
+    best_a, best = _refitted(stack, factors, factors.a)
+    sizes = np.sqrt(factors.a**2 + 1e-4 * np.mean(factors.a**2, axis=0))
+    signs = np.where(factors.a < 0, -1.0, 1.0)
+    for pattern in _patterns(factors.rank):
+        a, values = _refitted(stack, factors, sizes * signs * pattern)
+        lower = values < best
+        best_a, best = np.where(lower[:, None], a, best_a), np.where(lower, values, best)
+    return Factors(best_a, factors.b, factors.c)
+
+
+def refitted_weights(stack: Stack, factors: Factors, *, is_positive: bool) -> Factors:
+    """Return factors with weights of all slices of a stack, for B and C that were found on some of them."""
+    equal = np.tile(np.mean(np.abs(factors.a), axis=0), (stack.n_slices, 1))
+    begun = Factors(equal, factors.b, factors.c)
+    if not is_positive:
+        return _with_best_signs(stack, begun)
+    for _ in range(5):
+        begun = Factors(np.maximum(_refitted(stack, begun, begun.a)[0], 0.02 * equal), factors.b, factors.c)
+    return begun
+
+
+def _patterns(rank: int) -> list[np.ndarray]:
+    if rank <= ALL_PATTERNS:
+        return [np.array((1.0, *rest)) for rest in product((1.0, -1.0), repeat=rank - 1)][1:]
+    singles = [1 - 2 * one for one in np.eye(rank)]
+    return [*singles, *(singles[i] * singles[j] for i in range(rank) for j in range(i))]
+
+
+def _refitted(stack: Stack, factors: Factors, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return weights after some alternating steps, and the squared distances of the slices."""
+    scores = stack.times(factors.c)
+    gram = (factors.b.T @ factors.b) * (factors.c.T @ factors.c)
+    inverse = np.linalg.pinv(gram, hermitian=True)
+    values = np.zeros(len(a))
+    for _ in range(3):
+        bases = polar_factors(stack, scores, Factors(a, factors.b, factors.c))
+        pairs = zip(bases, stack.by_group(scores), strict=True)
+        right = np.concatenate([np.einsum("nir,nir->nr", basis @ factors.b, view) for basis, view in pairs])
+        a = right @ inverse
+        values = -np.einsum("nr,nr->n", a, right)
+    return a, values

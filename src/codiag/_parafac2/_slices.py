@@ -15,6 +15,7 @@ from codiag._checks import as_rank, as_real_array
 from codiag.labels import Labels, as_vector, is_table, is_xarray, read_labelled
 
 NAMES = ("slice", "row", "column")
+UNNAMED = Labels(NAMES, (None, None, None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +26,14 @@ class Slices:
     ----------
     arrays : tuple of arrays (I_k, J), or of sparse matrices
         NaN where an entry is missing.
-    labels : Labels or None
+    labels : Labels
         Names of slices, rows and columns, and labels of slices and columns.
     rows : tuple of arrays (I_k,), or None
         Labels of the rows of each slice.
     """
 
     arrays: tuple[Any, ...]
-    labels: Labels | None = None
+    labels: Labels = UNNAMED
     rows: tuple[np.ndarray, ...] | None = None
 
     @cached_property
@@ -112,7 +113,7 @@ class Slices:
         return found
 
 
-def _read(raw: Any) -> tuple[Sequence[Any], Labels | None, Any]:
+def _read(raw: Any) -> tuple[Sequence[Any], Labels, Any]:
     """Return slices, labels, and labels of rows."""
     if hasattr(raw, "data_vars"):
         return _of_dataset(raw)
@@ -120,24 +121,22 @@ def _read(raw: Any) -> tuple[Sequence[Any], Labels | None, Any]:
         return list(raw.values()), Labels(NAMES, (as_vector(list(raw)), None, None)), None
     if is_table(raw):
         return _of_table(raw)
-    if is_xarray(raw):
-        plain, labels = read_labelled(raw)
-        if len(np.shape(plain)) != 3:
-            raise ValueError(f"slices must be an array of order three, slices first; got shape {np.shape(plain)}")
-        assert labels is not None
-        rows = None if labels.values[1] is None else (labels.values[1],) * len(plain)
-        return list(plain), replace(labels, values=(labels.values[0], None, labels.values[2])), rows
     if isinstance(raw, str) or sparse.issparse(raw) or not hasattr(raw, "__len__"):
         raise TypeError(f"slices must be a list of matrices or an array of order three; got {type(raw).__name__}")
     if hasattr(raw, "ndim") and raw.ndim != 3:
         raise ValueError(f"slices must be an array of order three, slices first; got shape {tuple(raw.shape)}")
+    if is_xarray(raw):
+        plain, labels = read_labelled(raw)
+        assert labels is not None
+        rows = None if labels.values[1] is None else (labels.values[1],) * len(plain)
+        return list(plain), replace(labels, values=(labels.values[0], None, labels.values[2])), rows
     frames = [one for one in raw if hasattr(one, "columns") and hasattr(one, "to_numpy")]
     if frames and len(frames) == len(raw):
         columns = [as_vector(list(one.columns)) for one in frames]
         if any(list(one) != list(columns[0]) for one in columns):
             raise ValueError("slices that are data frames must have the same columns in the same order; reindex them")
         return [one.to_numpy() for one in frames], Labels(NAMES, (None, None, columns[0])), None
-    return list(raw), None, None
+    return list(raw), UNNAMED, None
 
 
 def _of_dataset(raw: Any) -> tuple[Sequence[Any], Labels, Any]:

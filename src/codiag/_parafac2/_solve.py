@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codiag._parafac2._model import Factors, Point, Rules
-from codiag._parafac2._search import Found, search
+from codiag._parafac2._model import Factors, Point, Rules, Stack
+from codiag._parafac2._search import Found, refitted_weights, search
 from codiag._parafac2._slices import Slices
-from codiag._parafac2._stack import Stack
 from codiag._parafac2._steps import Minimum, minimize
 from codiag._progress import tell
 from codiag.constraints import ConstraintsLike, as_constraints
@@ -21,19 +19,18 @@ from codiag.problem import LogEntry
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Factors in the order of the slices, A in the units of the data, with unit columns of B and C."""
+    """Factors in the order of the slices, in the units of the data; relative errors at the end, then of all steps."""
 
     factors: Factors
     bases: tuple[np.ndarray, ...]
-    distance: float
+    errors: tuple[float, ...]
     converged: bool
     history: tuple[LogEntry, ...]
     p_missed: float
-    values: tuple[float, ...]
 
 
-def as_rules(constraints: ConstraintsLike, scale: float = 1.0) -> Rules:
-    """Return what constraints mean for PARAFAC2, in units of the scale of the data."""
+def as_rules(constraints: ConstraintsLike) -> Rules:
+    """Return what constraints mean for PARAFAC2."""
     given = as_constraints(constraints, 3, ("a", "b", "c")) or (None, None, None)
     ridges = [each.ridge for each in given if each is not None and each.ridge > 0]
     signs = [each is not None and each.is_cone for each in given]
@@ -44,43 +41,65 @@ def as_rules(constraints: ConstraintsLike, scale: float = 1.0) -> Rules:
         )
     if ridges and (len(ridges) < 3 or len(set(ridges)) > 1):
         raise ValueError(f"constraints must give all three modes the same Ridge, or none; got {constraints!r}")
-    ridge = ridges[0] * scale ** (-4 / 3) if ridges else 0.0  # the objective is relative to the squared scale
-    return Rules(signs[0], signs[2], ridge)
-
-
-def scale_of(slices: Slices) -> float:
-    """Return the root mean square of the observed entries."""
-    return math.sqrt(slices.squared_norm / slices.n_observed)
+    return Rules(signs[0], signs[2], ridges[0] if ridges else 0.0)
 
 
 def solve(slices: Slices, rank: int, rules: Rules, rng: np.random.Generator, start: Factors | None = None) -> Solution:
-    """Return the fit of slices that are scaled to entries of the order of one."""
-    stack, order = Stack.of(slices.arrays, rank)
-    seen = None
-    if slices.n_missing:
-        seen = ~np.isnan(stack.matrix)
+    """Return the fit, from the usual starts or a given one; if only A is asked for, from its mean magnitudes.
+
+    The root mean square of the observed entries is the unit of the steps.
+    """
+    scale = math.sqrt(slices.squared_norm / slices.n_observed)
+    rules = replace(rules, ridge=rules.ridge * scale ** (-4 / 3))  # the objective is relative to the squared scale
+    stack, order = Stack.of([one / scale for one in slices.arrays], rank)
+    seen = ~np.isnan(stack.matrix) if slices.n_missing else None
+    if seen is not None:
         stack = Stack(_imputed(stack.matrix, seen, rank), stack.groups)
-    begun = None if start is None else Factors(start.a[order], start.b, start.c)
     small = stack.triangles() if seen is None else stack
-    if begun is None:
+    if start is None:
         found = search(small, rank, slices.sizes[order], rules, rng)
     else:
+        begun = Factors(start.a / scale, start.b, start.c)
+        if rules.only_a:
+            begun = refitted_weights(small, begun, is_positive=rules.nonnegative_a or bool(np.all(begun.a >= 0)))
+        else:
+            begun = Factors(begun.a[order], begun.b, begun.c)
         found = Found(minimize(small, begun, rules), [], 1.0)
     if seen is not None:
         found = _with_missing(stack, seen, found, rules)
         stack = found.minimum.point.stack
-    point = Point.at(stack, found.minimum.point.factors, rules.ridge)
-    distance = point.distance if seen is None else _observed_distance(point, seen)
-    a = np.empty_like(point.factors.a)
-    a[order] = point.factors.a
-    bases: list[Any] = [None] * order.size
-    flat = (basis for group in point.bases for basis in group)
-    for place, basis in zip(order, flat, strict=True):
-        bases[place] = basis[: slices.sizes[place]]
     end = found.minimum
-    factors = Factors(a, point.factors.b, point.factors.c)
-    history = tuple(found.history)
-    return Solution(factors, tuple(bases), distance, end.converged, history, found.p_missed, end.values)
+    point = Point.at(stack, end.point.factors, rules.ridge)
+    distance = point.distance if seen is None else _observed_distance(point, seen)
+    flat = [basis for group in point.bases for basis in group]
+    places = np.argsort(order)
+    bases = tuple(flat[place][:size] for place, size in zip(places, slices.sizes, strict=True))
+    factors = Factors(point.factors.a[places] * scale, point.factors.b, point.factors.c)
+    relative = (math.sqrt(max(value, 0.0) / slices.n_observed) for value in (distance, *end.values))
+    return Solution(factors, bases, tuple(relative), end.converged, tuple(found.history), found.p_missed)
+
+
+def in_form(found: Solution) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, ...]]:
+    """Return the weights, unit factors and projections of results, the largest components first.
+
+    B is the symmetric root of the correlations, so that each basis is as close to its evolving factors as it can be. A
+    slice and its basis may change their sign together; the largest component of a slice is then positive.
+    """
+    units = found.factors.scaled()
+    weights = np.linalg.norm(units.a, axis=0)
+    order = np.argsort(-weights, kind="stable")
+    a, b, c, weights = units.a[:, order], units.b[:, order], units.c[:, order], weights[order]
+    a = a / np.where(weights > 0, weights, 1.0)
+    sizes = a * weights
+    turns = np.where(np.sum(sizes * np.abs(sizes), axis=1) < 0, -1.0, 1.0)
+    a = a * turns[:, None]
+    signs_a = np.where(a.sum(axis=0) < 0, -1.0, 1.0)
+    peaks = c[np.argmax(np.abs(c), axis=0), np.arange(c.shape[1])]
+    signs_c = np.where(peaks < 0, -1.0, 1.0)
+    left, sizes_b, right = np.linalg.svd(b * (signs_a * signs_c))
+    turned = left @ right
+    projections = tuple(sign * (basis @ turned) for sign, basis in zip(turns, found.bases, strict=True))
+    return weights, (a * signs_a, (right.T * sizes_b) @ right, c * signs_c), projections
 
 
 def fitted_rows(point: Point) -> np.ndarray:
@@ -138,7 +157,7 @@ def _with_missing(stack: Stack, seen: np.ndarray, found: Found, rules: Rules) ->
         if is_over:
             break
     seconds = time.perf_counter() - clock
-    entry = LogEntry("missing entries by expectation maximization", n_iter, (now / norm) ** 0.5, seconds)
+    name, error = "missing entries by expectation maximization", (now / norm) ** 0.5
+    entry = LogEntry(name, n_iter, error, seconds, p_missed=found.p_missed)
     last = Minimum(Point.at(stack, factors, rules.ridge), is_over, (*found.minimum.values, value))
-    found.history.append(entry._replace(p_missed=found.p_missed))
-    return Found(last, found.history, found.p_missed)
+    return Found(last, [*found.history, entry], found.p_missed)

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
-from codiag._parafac2._model import Factors, Point, Rules, System
-from codiag._parafac2._stack import Stack
+from codiag._parafac2._model import Factors, Point, Rules, Stack, System
 
 MOST_DAMPING = 1e6
 """Damping, relative to the curvature, at which no step lowers the objective: the point is a minimum to rounding."""
@@ -66,7 +65,7 @@ def _stepped(point: Point, rules: Rules, damping: float) -> Factors:
         inverse = _inverse(system.curvatures_a(), damping, ridge, free)
         step_a = (inverse @ slope_a[:, :, None])[:, :, 0]
     if not rules.only_a:
-        sample = system if stride == 1 else System.of(Factors(factors.a[::stride], factors.b, factors.c), ridge)
+        sample = system if stride == 1 else System.of(Factors(factors.a[::stride], factors.b, factors.c))
         core, right, eliminated = sample.common, np.zeros(2 * rank**2), []
         core = core + np.diag(damping * np.diag(core) + ridge)
         for part, own, coupling in sample.curvatures():

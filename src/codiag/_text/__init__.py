@@ -1,6 +1,6 @@
 """Paths of files, atomic writing, and text for terminals and notebooks."""
 
-from codiag._text._files import as_file, as_path, ending_of, installed, open_text, readable, reason_of
+from codiag._text._files import as_file, as_npz, as_path, ending_of, installed, open_text, readable, reason_of
 from codiag._text._writing import (
     ReprMixin,
     Table,

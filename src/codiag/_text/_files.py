@@ -35,6 +35,14 @@ def as_file(name: str, value: object) -> Path:
     return path
 
 
+def as_npz(path: Any) -> Path:
+    """Return the path of an ``.npz`` file that is there, also as it was given to `save`, without the ending."""
+    found = as_path("path", path)
+    if not found.exists() and Path(f"{found}.npz").exists():
+        found = Path(f"{found}.npz")
+    return as_file("path", found)
+
+
 def ending_of(path: Path) -> str:
     """Return the last suffix of a path before ``.gz``, in small letters."""
     return (Path(path.stem) if _is_packed(path) else path).suffix.lower()

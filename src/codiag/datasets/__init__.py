@@ -32,6 +32,6 @@ from codiag.datasets._loaders import (
 )
 from codiag.datasets._registry import SOURCES, is_local, names
 
-__all__ = ["is_local", "load_crowd", "load_eem", "load_facebook", "load_kos", "load_microbiome", "names"]
+__all__ = ["load_crowd", "load_eem", "load_facebook", "load_kos", "load_microbiome", "names"]
 
 __dir__ = public_names(__all__)

@@ -3,7 +3,6 @@
 ===================================== ==================================================================
 `codiag.factor_error`                 Distance of factors after one-to-one matching; 0 is exact.
 `codiag.match_components`             The matching, a `Matching`.
-`nearest_error`                       Distance of true factors from the nearest estimated ones.
 `core_consistency`                    Whether a CP model of this rank suits a tensor; 100 is best.
 `amari_index`, `minimum_distance`     Distance of an unmixing from the true one; 0 is exact.
 `overlapping_nmi`                     Agreement of two sets of overlapping communities; 1 is exact.
@@ -36,7 +35,6 @@ __all__ = [
     "amari_index",
     "core_consistency",
     "minimum_distance",
-    "nearest_error",
     "overlapping_nmi",
 ]
 

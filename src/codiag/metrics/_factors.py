@@ -101,7 +101,6 @@ def factor_error(estimate: Factors, truth: Factors) -> float:
 
     See Also
     --------
-    codiag.metrics.nearest_error : The error without one-to-one matching.
     match_components : The matching.
 
     Examples

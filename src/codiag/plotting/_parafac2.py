@@ -8,7 +8,6 @@ import numpy as np
 
 from codiag._checks import as_number
 from codiag._text import counted
-from codiag.labels import Labels
 from codiag.plotting._components import HEIGHT, WIDTH, name_component
 from codiag.plotting._modes import draw_along, is_line, name_along
 from codiag.plotting._style import INK, color_of, grid_of_axes, plain
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 def draw_parafac2(fit: Parafac2Fit, *, n_components: int = 12, bands: bool = True, axes: Any = None) -> Any:
     """Draw a row for each component: weights of slices, evolving factors of all slices, factor of the columns."""
     as_number("n_components", n_components, integer=True)
-    labels, n_rows = fit.labels or Labels(("slice", "row", "column"), (None,) * 3), min(fit.rank, int(n_components))
+    labels, n_rows = fit.labels, min(fit.rank, int(n_components))
     (a, _, c), (error_a, _, error_c) = fit.factors, fit.entry_standard_errors
     with grid_of_axes(axes, (n_rows, 3), (3 * WIDTH + 1.5, HEIGHT * n_rows + 0.75)) as (figure, grid):
         for r, row in enumerate(grid):

@@ -15,7 +15,7 @@ from array_api_compat import array_namespace
 
 from codiag._arrays import Array, all_equal, epsilon, to_double, to_host
 from codiag._checks import RNGLike, as_flag, as_share, attribute_hint
-from codiag._text import as_file, as_path, counted, escape_control, reason_of
+from codiag._text import as_npz, as_path, counted, escape_control, reason_of
 from codiag.constraints import ConstraintsLike
 from codiag.losses import Loss
 from codiag.problem import History, LogEntry, Problem, combined_weights
@@ -442,7 +442,7 @@ class Factorization:
 
         See Also
         --------
-        codiag.diagnosis.assess : The same as a function.
+        codiag.diagnosis.Assessment : What it returns.
         codiag.choose_rank : How many components to ask for.
 
         Examples
@@ -748,10 +748,7 @@ class Factorization:
         ...     np.array_equal(codiag.Factorization.load(f"{folder}/fit.npz").weights, fit.weights)
         True
         """
-        path = as_path("path", path)
-        if not path.exists() and Path(f"{path}.npz").exists():
-            path = Path(f"{path}.npz")
-        path = as_file("path", path)
+        path = as_npz(path)
         try:
             return read_fit(path, cls, loss, constraints)
         except RuleNotGivenError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,7 +28,7 @@ class TriedSlices:
     fit: Parafac2Fit
     congruence: float
     significance: float
-    held_out_error: float = field(default=math.nan)
+    held_out_error: float = math.nan
 
     @property
     def flaw(self) -> str:

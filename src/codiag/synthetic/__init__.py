@@ -10,7 +10,6 @@ Function                  Data
 `matrix_stack`            Matrices with a common factor.
 `mixed_signals`           Sources mixed to channels.
 `crowd_votes`             Votes of workers.
-`jury_votes`              Votes of correlated judges in clusters.
 `mixed_membership_graph`  A network with communities.
 `unit_factor`             A factor with random unit columns.
 `orthonormal_factor`      A factor with random orthonormal columns.
@@ -43,7 +42,6 @@ __all__ = [
     "count_events",
     "crowd_votes",
     "fluorescence",
-    "jury_votes",
     "matrix_stack",
     "mixed_membership_graph",
     "mixed_signals",
