@@ -3,7 +3,7 @@
 ==================================================== ===========================================================
 Question                                             Functions
 ==================================================== ===========================================================
-What does the data show of a fit, and what to do?    an `Assessment`, from ``fit.diagnose()``
+What does the data show of a fit, and what to do?    `assess`, which returns an `Assessment`
 How large are they for unknown white noise?          `codiag.Diagonalization.standard_errors`
 Are the components unique?                           `kruskal_condition`, `kruskal_rank`, `uniqueness_moduli`
 How nearly dependent are the columns of a factor?    `factor_condition`, `incoherence`
@@ -36,6 +36,7 @@ from codiag.diagnosis._significance import SignFlips
 
 __all__ = [
     "Assessment",
+    "assess",
     "factor_condition",
     "incoherence",
     "kruskal_condition",

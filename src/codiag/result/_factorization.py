@@ -442,7 +442,7 @@ class Factorization:
 
         See Also
         --------
-        codiag.diagnosis.Assessment : What it returns.
+        codiag.diagnosis.assess : The same as a function.
         codiag.choose_rank : How many components to ask for.
 
         Examples
