@@ -19,7 +19,7 @@ CHAPTERS = {
     "compatibility": ("Tests of other libraries", "tests of"),
     "losses": ("Counts and other losses", "^losses|poisson|huber|bernoulli"),
     "crowds": ("Crowds and juries", "vote|worker|jury|juries|copies|copy|crowd|majority|one default"),
-    "errors": ("Error bars", "standard errors|weights|intervals|not white"),
+    "errors": ("Error bars", "standard errors|error bars|weights|intervals|not white"),
     "rank": ("Choosing the rank", "choice of the rank|choosing the rank|ranks of"),
     "diagonalization": ("Joint diagonalization", "^speed|^joint"),
     "models": (
@@ -33,9 +33,9 @@ CHAPTERS = {
     ),
     "hard": (
         "Many optima, strong noise, data that fits no model",
-        "many optima|many components|no model|overcomplete|small tensors|do not fit|than the data|recordings|dependent",
+        "many optima|many components|no model|real tensors|overcomplete|small tensors|do not fit|than the data|recordings|dependent",
     ),
-    "components": ("Components, beside other libraries", "limit|orthogonal|local optima|orders"),
+    "components": ("Components, beside other libraries", "limit|orthogonal|local optima|orders|parafac2"),
     "others": ("Other measurements", ""),
 }
 """Names of pages: their titles, and the words of sections that belong to them."""
