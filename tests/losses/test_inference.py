@@ -107,7 +107,7 @@ def test_the_rank_of_counts():
     counts = case.tensor(case.factors((15, 16, 17), 3))
     choice = codiag.choose_rank(counts, range(1, 6), loss="poisson", rng=0)
     assert choice.rank == 3
-    assert "predicts entries that were left out" in choice.reason
+    assert "at rank 4, component 4 is not significant" in choice.reason
     assert choice.fit.problem.loss is not None
     assert codiag.factorize(counts, "auto", loss="poisson", rng=0).rank == 3
 
@@ -115,11 +115,10 @@ def test_the_rank_of_counts():
 @pytest.mark.slow
 def test_ranks_of_counts_start_from_each_other_and_end_soon_beyond_the_best():
     case = LOSSES["poisson"]
-    choice = codiag.choose_rank(case.tensor(case.factors((15, 16, 17), 2)), range(1, 8), loss="poisson", rng=0)
+    choice = codiag.choose_rank(case.tensor(case.factors((15, 16, 17), 2)), loss="poisson", rng=0)
     assert choice.rank == 2
     assert choice.fit.converged
-    assert max(choice.fits) == 4  # two ranks predict worse
-    assert sum(stage.n_iter for stage in choice.fits[4].history) <= 4
+    assert max(choice.fits) == 4  # two ranks add nothing
     errors = choice.table["relative_error"]
     assert np.all(np.diff(errors) < 0)  # a rank that starts from the one below fits better
 

@@ -15,7 +15,7 @@ import codiag
 
 PACKAGE = Path(codiag.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-MOST_LINES = 26_310
+MOST_LINES = 26_320
 MOST_LINES_OF_A_FILE = 400
 MOST_FILES = 266
 MOST_CONSTANTS = 300

@@ -23,7 +23,7 @@ import scipy
 
 from codiag._arrays import adjoint, conjugate, to_double, to_host
 from codiag.inference import along, lags_of, shared_gain, weights_of
-from codiag.least_squares import NEGLIGIBLE, strongest_terms
+from codiag.least_squares import NEGLIGIBLE, GeneralizedObjective, strongest_terms
 from codiag.problem import Problem
 from codiag.tensors import DenseTensor
 
@@ -83,7 +83,8 @@ class SignFlips:
         if not size > 0:
             return None
         n_seen = np.count_nonzero(np.abs(residual) > NEGLIGIBLE * size)  # where all components are zero, so is noise
-        residual, noise_model = residual * (fit._noise * math.sqrt(n_seen) / size), fit._noise_model
+        factor, noise_model = fit._noise * math.sqrt(n_seen) / size, fit._noise_model
+        residual = factor * (residual if fit._deviance is None else _deviance_residual(fit, residual))
         scales = [np.ones(d) for d in fit.shape]
         if noise_model is not None:
             scales = [one if scale is None else scale for one, scale in zip(scales, noise_model.scales, strict=True)]
@@ -248,6 +249,20 @@ def _turned(entries: np.ndarray, mode: int, basis: np.ndarray) -> np.ndarray:
     if basis.shape[1] == 0:
         return np.asarray(scipy.fft.dct(entries, axis=mode, norm="ortho"))
     return np.moveaxis(np.tensordot(conjugate(basis), entries, (0, mode)), 0, mode)
+
+
+def _deviance_residual(fit: Factorization, residual: np.ndarray) -> np.ndarray:
+    """Return deviance residuals in the unit of Pearson's, whose tails are far longer where means are nearly zero.
+
+    P. McCullagh and J. A. Nelder, "Generalized Linear Models", second edition, 1989, section 2.4.
+    """
+    assert fit._data is not None
+    objective = GeneralizedObjective(fit.problem)
+    if objective.listed.values.shape != residual.shape:
+        return residual
+    halves = to_host(objective.loss.value(objective.listed.values, objective.model(fit._components)))
+    sizes = np.sqrt(2 * np.where(residual == 0, 0.0, halves) / fit._data.data.mean_weight)
+    return np.where(np.isfinite(sizes), np.sign(residual) * sizes, residual)
 
 
 def _roots_of_weights(problem: Problem) -> np.ndarray | None:

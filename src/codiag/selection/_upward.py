@@ -180,7 +180,9 @@ class Upwards:
             for entry in facts.entries
             if (math.isfinite(entry.z) if entry.component is None else not facts.significances[entry.component] > 1)
         ]
-        return found[: max(MOST_SET_ASIDE - len(self.set_aside), 0)]
+        found = found[: max(MOST_SET_ASIDE - len(self.set_aside), 0)]
+        is_anything_left = bool(found) and self.problem.without_entries(found).data.squared_norm > 0
+        return found if is_anything_left else []
 
     def halves_of(self, fit: Factorization) -> Halves | None:
         """Return halves of the data, which are the same for all ranks."""
