@@ -20,7 +20,7 @@ CHAPTERS = {
     "losses": ("Counts and other losses", "^losses|poisson|huber|bernoulli"),
     "crowds": ("Crowds and juries", "vote|worker|jury|juries|copies|copy|crowd|majority|one default"),
     "errors": ("Error bars", "standard errors|error bars|weights|intervals|not white"),
-    "rank": ("Choosing the rank", "choice of the rank|choosing the rank|ranks of"),
+    "rank": ("Choosing the rank", "choice of the rank|choosing the rank|ranks of|bad entries"),
     "diagonalization": ("Joint diagonalization", "^speed|^joint"),
     "models": (
         "Topics, mixtures, chains, communities and blind sources",
