@@ -33,8 +33,8 @@ CHAPTERS = {
     ),
     "hard": (
         "Many optima, strong noise, data that fits no model",
-        "many optima|many components|no model|real tensors|overcomplete|small tensors|do not fit|than the data|recordings|"
-        "dependent",
+        "many optima|many components|no model|real tensors|overcomplete|small tensors|do not fit|than the data|"
+        "recordings|dependent",
     ),
     "components": ("Components, beside other libraries", "limit|orthogonal|local optima|orders|parafac2"),
     "others": ("Other measurements", ""),
