@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-import xarray
 from numpy.testing import assert_allclose
 from scipy import sparse
 
@@ -243,6 +242,7 @@ class TestData:
         assert_allclose(fits[0].factors[2], fits[1].factors[2], atol=1e-4)
 
     def test_tables_are_ragged(self):
+        pytest.importorskip("xarray")
         slices = planted(6, 2, noise=0.1, rng=0).slices
         rows = [(f"patient {k}", 10 * k + i, f"taxon {j}", one[i, j])
                 for k, one in enumerate(slices) for i in range(len(one)) for j in range(7)]  # fmt: skip
@@ -254,6 +254,7 @@ class TestData:
         assert fit.to_xarray()["factor_taxon"].coords["taxon"].values[1] == "taxon 1"
 
     def test_datasets_dicts_and_frames(self):
+        xarray = pytest.importorskip("xarray")
         slices = planted(5, 2, noise=0.1, rng=0).slices
         names = [f"s{k}" for k in range(5)]
         dataset = xarray.Dataset(
@@ -267,6 +268,7 @@ class TestData:
         assert fit.labels.values[2].tolist() == list("abcdefg")
 
     def test_arrays_of_order_three(self):
+        xarray = pytest.importorskip("xarray")
         slices = np.stack(planted(5, 2, sizes=(9,), noise=0.1, rng=0).slices)
         labelled = xarray.DataArray(slices, dims=("run", "time", "mass"), coords={"time": np.arange(9.0)})
         fit = codiag.parafac2(labelled, 2, rng=0)
