@@ -390,3 +390,9 @@ def test_problems_are_chosen_for_like_their_tensors():
     chosen = codiag.choose_rank(problem, [2, 3], rng=0)
     expected = codiag.choose_rank(planted.tensor, [2, 3], constraints="nonnegative", rng=0)
     assert (chosen.rank, chosen.reason) == (expected.rank, expected.reason)
+
+
+def test_entries_are_set_aside_only_if_others_are_left():
+    tensor = np.zeros((2, 3, 5))
+    tensor[0, 0, 0] = tensor[1, 1, 1] = 1
+    assert codiag.choose_rank(tensor, range(1, 2), rng=0).rank is None
