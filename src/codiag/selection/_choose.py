@@ -218,8 +218,8 @@ def fit_with_chosen_rank(problem: Problem, method: Method, rng: Any, failure: st
 def _reason(chosen: Tried | None, tried: Sequence[Tried]) -> str:
     """Return why a rank was chosen, as a sentence of a methods section."""
     if chosen is None:
-        flaws = sorted({one.flaw or "components differ between halves of the data" for one in tried})
-        said = f"No rank is supported: at every rank that was tried components are {_as_adjectives(flaws)}."
+        flaws = " or ".join(sorted({_flaw_at_any_rank(one) for one in tried})).replace("or are", "or")
+        said = f"No rank is supported: at every rank that was tried components {flaws}."
         facts = tried[0].facts
         names = [facts.labels.names[mode] for mode in facts.correlated]
         if not names or facts.fit.problem.labels is not None:
@@ -245,9 +245,11 @@ def _reason(chosen: Tried | None, tried: Sequence[Tried]) -> str:
     return f"Rank {chosen.rank}: {said}{why}.{more}"
 
 
-def _as_adjectives(flaws: Sequence[str]) -> str:
-    words = [flaw.replace("no residual degrees of freedom", "more than the entries determine") for flaw in flaws]
-    return " or ".join(words)
+def _flaw_at_any_rank(one: Tried) -> str:
+    """Return what is wrong with the components of a rank, without their numbers."""
+    if not one.flaw:
+        return "differ between halves of the data"
+    return "are more than the entries determine" if one.flaw == "no residual degrees of freedom" else f"are {one.flaw}"
 
 
 def _flaw_in_words(one: Tried) -> str:
