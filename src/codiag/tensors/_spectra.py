@@ -3,8 +3,8 @@ r"""Leading eigenpairs of unfoldings, and random signs, which tell components fr
 The ranges of a tensor with few observed entries come from Gram matrices of the list of entries. Let entries be observed
 independently with probability p. Off the diagonal, the expectation of :math:`S_{(m)} S_{(m)}^\top` over the observed
 entries S is :math:`p^2` times that of the complete tensor, because two entries of a column are both observed with
-probability :math:`p^2`. On the diagonal the factor is p instead of :math:`p^2`: the diagonal depends mostly on the number of
-entries in each row. Therefore it is set to zero.
+probability :math:`p^2`. On the diagonal the factor is p instead of :math:`p^2`: it depends mostly on the number of
+entries in each row, and is set to zero.
 """
 
 from __future__ import annotations
