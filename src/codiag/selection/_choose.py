@@ -19,7 +19,8 @@ from codiag.labels import LabelsLike
 from codiag.losses import Loss
 from codiag.methods import DEFAULT, Init, Method, as_method
 from codiag.problem import Problem, as_problem, most_components, warn_of_unlisted_counts
-from codiag.result import Factorization, safe_scale, solve
+from codiag.reduction import safe_scale
+from codiag.result import Factorization, solve
 from codiag.selection._choice import RankChoice, entries_in_words
 from codiag.selection._parafac2 import choose_slices
 from codiag.selection._representative import Representative
