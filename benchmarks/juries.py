@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.judges import DrawnJury, jury_votes
 from benchmarks.measure import run_parts, table
 from codiag.models import DawidSkene, Jury
+from codiag.synthetic import Crowd, jury_votes
 
 SEEDS, GOLD_SEEDS = 20, 2
 """Juries of every cell, without and with known classes."""
@@ -40,10 +40,13 @@ CELLS |= {
     "8, 3, 2 and an outsider, 2 classes": _cell(1000, (8, 3, 2), 2, 0.7, outsider=0.9),
     "two clusters, 8 and 4, 4 classes": _cell(1000, (8, 4), 4, 0.7),
     "twelve alone, 4 classes": _cell(1000, (1,) * 12, 4, 0.0),
+    "grades 0-3, 10, 5, 3, 2": _cell(1000, (10, 5, 3, 2), 4, 0.5, ordered=True),
+    "grades 0-3, eight clusters of 2": _cell(1000, (2,) * 8, 4, 0.5, ordered=True),
+    "grades 1-5, 10, 5, 3, 2 and an outsider": _cell(3000, (10, 5, 3, 2), 5, 0.8, ordered=True, outsider=0.8),
 }
 
 
-def majority(crowd: DrawnJury, k: int) -> np.ndarray:
+def majority(crowd: Crowd, k: int) -> np.ndarray:
     """Return the labels of the majority, ties at random."""
     counts = np.bincount(crowd.votes[0] * k + crowd.votes[2], minlength=crowd.truth.size * k).reshape(-1, k)
     return np.argmax(counts + 0.5 * np.random.default_rng(0).random(counts.shape), axis=1)
@@ -58,7 +61,7 @@ def calibration_error(probabilities: np.ndarray, truth: np.ndarray) -> float:
 
 def _trial(options: dict[str, Any], seed: int) -> list[float]:
     crowd, k = jury_votes(**options, rng=seed), options["n_classes"]
-    model = Jury(random_state=0).fit(crowd.votes)
+    model = Jury(ordered=options.get("ordered", False), random_state=0).fit(crowd.votes)
     plain = DawidSkene(random_state=0).fit(crowd.votes)
     shares = np.bincount(crowd.truth, minlength=k) / crowd.truth.size
     accuracy = np.einsum("wcc,c->w", crowd.confusions, shares)
@@ -83,8 +86,8 @@ def panels() -> str:
         rows.append((name, *cells, f"{votes:.1f}", f"{clusters:.1f}"))
     head = ("jury", "majority", "independent", "codiag", "gain", "calibration", "covered", "votes", "clusters")
     return (
-        f"## Juries that think alike\nMeans over {SEEDS} juries: accuracy in per cent of the "
-        "majority, of `DawidSkene()` and of `Jury()`; calibration error; share of the 90 % "
+        f"## Juries that think alike\nMeans over {SEEDS} juries of `synthetic.jury_votes`: accuracy in per cent of the "
+        "majority, of `DawidSkene()` and of `Jury()`, ordered for grades; calibration error; share of the 90 % "
         "intervals that hold the accuracy of a judge; effective votes; clusters found.\n\n" + table(head, rows)
     )
 
@@ -120,7 +123,7 @@ def _gold_trial(options: dict[str, Any], n_gold: int, seed: int) -> list[float]:
     crowd, k = jury_votes(**options, rng=seed), options["n_classes"]
     truth, labels = crowd.truth, crowd.votes[2].reshape(crowd.truth.size, -1)
     known = np.random.default_rng(seed).permutation(truth.size) < n_gold
-    jury = Jury(random_state=0)
+    jury = Jury(ordered=options.get("ordered", False), random_state=0)
     without = jury.fit_predict(labels)
     model = jury.fit(labels, {int(t): int(truth[t]) for t in np.flatnonzero(known)})
     best = labels[:, np.argmax(np.mean(labels[known] == truth[known, None], axis=0))]
@@ -160,12 +163,13 @@ def cost() -> str:
     rows = []
     kinds: dict[str, Callable[[], Any]] = {
         "33 judges x 5,000, 4 classes": lambda: jury_votes(5000, (10, 8, 6, 5, 3, 1), 4, shared=0.5, rng=0),
+        "33 judges x 5,000, grades": lambda: jury_votes(5000, (10, 8, 6, 5, 3, 1), 4, shared=0.5, ordered=True, rng=0),
         "20 judges x 50,000, 2 classes": lambda: jury_votes(50_000, (8, 5, 4, 2, 1), 2, rng=0),
     }
     for name, make in kinds.items():
         crowd = make()
         begin = time.process_time()
-        model = Jury(random_state=0).fit(crowd.votes)
+        model = Jury(ordered="grades" in name, random_state=0).fit(crowd.votes)
         rows.append((name, crowd.votes[0].size, f"{time.process_time() - begin:.1f}", len(model.clusters_)))
     return "## Cost of a jury\nOne thread.\n\n" + table(("jury", "votes", "seconds", "clusters"), rows)
 

@@ -187,16 +187,18 @@ def votes(tmp_path_factory):
     frame = pandas.DataFrame(dict(zip(("task", "worker", "label"), crowd.votes, strict=True)))
     frame["label"] = frame["label"].map({0: "good", 1: "bad", 2: "ugly"})
     path = tmp_path_factory.mktemp("votes") / "votes.csv"
+    frame.loc[3, "label"] = "I cannot judge"
     frame.loc[4, "label"] = None
     frame.to_csv(path, index=False)
     return path
 
 
 @pytest.mark.parametrize("command", ["label", "judge"])
-def test_label_and_judge_leave_out_cells_without_a_vote(command, votes, tmp_path):
+def test_label_and_judge_set_the_same_votes_aside(command, votes, tmp_path):
     options = ["--out", tmp_path / "labels.csv", "--workers", tmp_path / "workers.csv"]
     said = " ".join(run(command, votes, *options).split())
     assert "Note: 1 of 1600 cells hold no vote, and are set aside" in said
+    assert "Note: 1 votes are invalid and set aside: 'I cannot judge' (1)" in said
     labels = read(tmp_path / "labels.csv")
     assert {row["label"] for row in labels} == {"good", "bad", "ugly"}
     assert len(labels) == 200
@@ -232,6 +234,25 @@ def test_judge_reports_a_jury(votes, tmp_path):
     pytest.importorskip("jinja2")
     run("judge", votes, "--report", tmp_path / "jury.html", "--figure", tmp_path / "jury.svg")
     assert (tmp_path / "jury.html").stat().st_size > 1000
+
+
+def test_choices_between_two_answers_are_asked_for_by_pairs(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [
+        (
+            task,
+            f"judge{judge}",
+            f"model{task % 3}",
+            f"model{(task + 1) % 3}",
+            rng.choice(["first", "second"], p=[0.7, 0.3]),
+        )
+        for task in range(120)
+        for judge in range(4)
+    ]
+    frame = pandas.DataFrame(rows, columns=["task", "judge", "first", "second", "choice"])
+    frame.to_csv(tmp_path / "pairs.csv", index=False)
+    assert "codiag judge --pairs" in refused("judge", tmp_path / "pairs.csv")
+    run("judge", tmp_path / "pairs.csv", "--pairs")
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import codiag
+from codiag.io import preference_votes
 from codiag.labels import Labelled, Labels
 from codiag.models import Jury, LatentDirichlet
 from codiag.synthetic import crowd_votes, noisy_tensor, worker_confusions
@@ -252,6 +253,20 @@ def test_a_jury_is_told_from_the_least_certain_item_on(results, pages):
     smallest = np.sort(results["jury"].label_table()["probability"])[:20]
     first = cells.index("next probability") + 1
     assert cells[first + 3 : first + 6 * smallest.size : 6] == [f"{value:.3f}" for value in smallest]
+
+
+def test_position_bias_is_in_the_table_of_judges():
+    rng = np.random.default_rng(0)
+    judges, task, order = np.indices((5, 150, 2)).reshape(3, -1)
+    likes = (task + (rng.random((5, 150)) < 0.15)[judges, task]) % 3  # 0 for x, 1 for y, 2 for neither
+    first = np.where(likes == 2, "tie", np.where(likes == order, "first", "second")).astype("<U6")
+    first[(judges == 2) & (likes < 2) & (rng.random(judges.size) < 0.6)] = "first"
+    names, sides = np.array(["ann", "bob", "carl", "dora", "eve"]), np.array(["x", "y"])
+    preferences = preference_votes((task, names[judges], sides[order], sides[1 - order], first))
+    page = jury_report(Jury(random_state=0).fit(preferences.votes), preferences=preferences)
+    bias = {name: preferences.position_bias[name][2] for name in ("position_bias", "standard_error")}
+    cells = Structure(page).cells
+    assert cells[cells.index("carl") + 6] == f"{bias['position_bias']:+.3f} ± {bias['standard_error']:.3f}"
 
 
 def test_topics_are_told_by_their_words(results, pages):

@@ -7,6 +7,7 @@ from assertions import assert_unit_columns
 from codiag.synthetic import (
     crowd_votes,
     fluorescence,
+    jury_votes,
     matrix_stack,
     mild_factor,
     mixed_membership_graph,
@@ -57,6 +58,21 @@ def test_workers_vote_as_their_matrices_say(k):
     counted = np.zeros_like(errors)
     np.add.at(counted, (worker, label, crowd.truth[task]), 1)
     np.testing.assert_allclose(counted / counted.sum(axis=1, keepdims=True), errors, atol=0.03)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_judges_vote_as_their_matrices_say_and_clusters_err_together(ordered):
+    jury = jury_votes(40_000, (3, 2), 4, shared=0.6, ordered=ordered, outsider=0.9, rng=0)
+    task, judge, label = jury.votes
+    np.testing.assert_array_equal(jury.clusters, [0, 0, 0, 1, 1, 2])
+    counted = np.zeros((6, 4, 4))
+    np.add.at(counted, (judge, label, jury.truth[task]), 1)
+    np.testing.assert_allclose(counted / counted.sum(axis=1, keepdims=True), jury.confusions, atol=0.03)
+    wrong = (label != jury.truth[task]).reshape(-1, 6).astype(float)
+    alike = np.corrcoef(wrong.T)
+    assert alike[0, 1] > alike[0, 3] + 0.1
+    if not ordered:  # grades near a cut are hard for everybody
+        assert alike[0, 3] == pytest.approx(0, abs=0.06)
 
 
 def test_fluorescence_is_a_sum_of_peaks_and_noise_of_the_stated_size():
@@ -115,3 +131,9 @@ def test_data_is_shown_by_its_sizes():
     assert repr(fluorescence((5, 20, 12), 2, rng=0)) == (
         "Fluorescence(tensor: 5 x 20 x 12; weights: 2; factors: 5 x 2, 20 x 2, 12 x 2; emission: 20; excitation: 12)"
     )
+
+
+@pytest.mark.parametrize("sizes", [3, 1j, [[2, 1]]])
+def test_sizes_of_clusters_are_a_sequence(sizes):
+    with pytest.raises(TypeError, match="^sizes must"):
+        jury_votes(10, sizes, 3)

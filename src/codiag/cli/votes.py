@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +26,7 @@ class Columns:
     label: Annotated[str, typer.Option("--label", help="Column of the labels.")] = "label"
     wide: Annotated[bool, typer.Option("--wide", help="Rows are tasks, and columns but --task are workers.")] = False
     known_classes: Annotated[str | None, option("--gold", "A table of known classes.", "TABLE")] = None
+    least_share: Annotated[float, typer.Option("--least-share", help="Set aside labels with fewer votes.")] = 0.001
 
     def read(self, path: str, tables: Tables, run: Run) -> Any:
         """Return votes as a data frame with the columns task, worker and label, without those that lack one."""
@@ -35,7 +37,8 @@ class Columns:
             if name not in frame.columns:
                 raise ValueError(
                     f"{option_name} must name a column of {Path(path).name}, one of {', '.join(frame.columns)[:200]}; "
-                    f"got {name}. A table with a column for each worker takes --wide"
+                    f"got {name}. A table with a column for each worker takes --wide, and choices between two answers "
+                    "codiag judge --pairs"
                 )
         if self.wide:
             votes = frame.melt(self.task, var_name="worker", value_name="label")
@@ -55,6 +58,24 @@ class Columns:
         tasks, labels = ({str(name): name for name in set(votes[own])} for own in ("task", "label"))
         return {tasks.get(str(task), task): labels.get(str(label), label) for task, label in pairs if label == label}
 
+    def valid(self, votes: Any, tables: Tables, run: Run) -> tuple[Any, dict[Any, Any] | None]:
+        """Return votes without those whose labels hardly occur, and the known classes by task."""
+        from codiag.io import set_aside_invalid
+
+        known = self.known(votes, tables)
+        valid, invalid = set_aside_invalid(
+            votes, least_share=self.least_share, always_valid=list((known or {}).values())
+        )
+        reason = f"each label has less than {self.least_share:g} of all votes; --least-share 0 keeps them"
+        run.note(_about_invalid(invalid, reason))
+        return valid, known
+
+
+def _about_invalid(invalid: Mapping[Any, int], reason: str) -> str:
+    """Return a sentence about votes that were set aside; empty if there are none."""
+    labels = ", ".join(f"{str(name)[:40]!r} ({count})" for name, count in list(invalid.items())[:5])
+    return f"{sum(invalid.values())} votes are invalid and set aside: {labels}, ...; {reason}" if invalid else ""
+
 
 @command
 def label(
@@ -70,8 +91,7 @@ def label(
     from codiag.models import DawidSkene
 
     run.check_outputs([path, columns.known_classes], workers=workers)
-    votes = columns.read(path, tables, run)
-    known = columns.known(votes, tables)
+    votes, known = columns.valid(columns.read(path, tables, run), tables, run)
     model = DawidSkene(one_coin=one_coin, random_state=run.seed).fit(votes, known)
     _show_and_save(model, path, run, workers)
     run.save(run.figure, lambda file: plotting.confusions(model).savefig(file))
@@ -85,21 +105,27 @@ def judge(
     run: Run,
     workers: Workers = None,
     report: Report = None,
+    pairs: Annotated[bool, typer.Option("--pairs", help="Rows have task, judge, first, second and choice.")] = False,
+    ordered: Annotated[bool, typer.Option("--ordered", help="Labels are grades, in sorted order.")] = False,
     one_coin: OneCoin = False,
 ) -> None:
     """Find out which judges of a jury to trust. Who errs together, and which items need a person, is printed."""
     from codiag import plotting, reports
+    from codiag.io import preference_votes
     from codiag.models import Jury
 
     run.check_outputs([path, columns.known_classes], workers=workers, report=report)
-    votes = columns.read(path, tables, run)
-    known = columns.known(votes, tables)
-    model = Jury(one_coin=one_coin, random_state=run.seed).fit(votes, known)
+    preferences = preference_votes(tables.read(path)) if pairs else None
+    if preferences is not None:
+        run.note(_about_invalid(preferences.invalid, "they are none of the two sides, nor a tie"))
+    votes = columns.read(path, tables, run) if preferences is None else preferences.votes
+    votes, known = columns.valid(votes, tables, run)
+    model = Jury(ordered=ordered, one_coin=one_coin, random_state=run.seed).fit(votes, known)
     _show_and_save(model, path, run, workers)
     copies = [f"{one} and {other} have the same votes on all items." for one, other in model.copies_]
     run.show(*map(shown, [*reports.clusters_in_words(model), *copies, reports.effective_annotators(model)]))
     run.save(run.figure, lambda file: plotting.dependence(model).savefig(file))
-    run.save(report, lambda file: reports.jury_report(model, file, title=Path(path).name))
+    run.save(report, lambda file: reports.jury_report(model, file, preferences=preferences, title=Path(path).name))
 
 
 def _show_and_save(model: Any, path: str, run: Run, workers: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from codiag.plotting import MUTED, OURS, dependence, dependence_height, name_axe
 from codiag.reports._page import Panels, Table, panels, separate_panels, write_page
 
 if TYPE_CHECKING:
-    from codiag.models.jury import Jury
+    from codiag.models.jury import Jury, Preferences
 
 UNCERTAIN = 0.8
 """Probability of a label below which its item counts as doubtful."""
@@ -21,7 +21,9 @@ MOST_ITEMS, MOST_DRAWN, MOST_NAMES = 20, 40, 6
 """Largest numbers of items that are listed, of judges in a figure, and of names in a sentence."""
 
 
-def jury_report(model: Jury, path: str | Path | None = None, *, title: str = "A jury") -> str:
+def jury_report(
+    model: Jury, path: str | Path | None = None, *, preferences: Preferences | None = None, title: str = "A jury"
+) -> str:
     """Return a page about a jury: accuracies, correlated judges, effective number of annotators, uncertain items.
 
     Parameters
@@ -30,6 +32,8 @@ def jury_report(model: Jury, path: str | Path | None = None, *, title: str = "A 
         Fitted to the votes of judges.
     path : str or Path, optional
         A file to write the page to, such as ``"report.html"``; one that exists is replaced.
+    preferences : Preferences, optional
+        The result of `codiag.io.preference_votes`, if the votes are from there: the page then has position biases.
     title : str
         Title of the page, such as the name of a file.
 
@@ -75,7 +79,8 @@ def jury_report(model: Jury, path: str | Path | None = None, *, title: str = "A 
         effective=effective_annotators(model),
         clusters=clusters_in_words(model),
         copies=[f"{one} and {other}" for one, other in model.copies_],
-        judges=_judge_table(judges),
+        judges=_judge_table(judges, preferences),
+        pairs=preferences is not None,
         accuracies=_accuracy_panel(judges, 1 / len(model.classes_)),
         dependence=_dependence_panel(model),
         certainty=certainty,
@@ -115,7 +120,7 @@ def in_words(names: Sequence[object], most: int = MOST_NAMES) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def _judge_table(judges: dict[str, np.ndarray]) -> Table:
+def _judge_table(judges: dict[str, np.ndarray], preferences: Preferences | None) -> Table:
     """Return the judges, the most accurate first."""
     columns: dict[str, Sequence[object]] = {
         "judge": judges["worker"].tolist(),
@@ -125,8 +130,20 @@ def _judge_table(judges: dict[str, np.ndarray]) -> Table:
         "independence": [f"{value:.2f}" for value in judges["weight"]],
         "cluster": ["none" if value == 0 else str(value) for value in judges["cluster"]],
     }
+    if preferences is not None:
+        columns["position bias"] = _position_biases(judges["worker"], preferences.position_bias)
     order = np.argsort(-judges["accuracy"], kind="stable").tolist()
     return Table(list(columns), [[column[i] for column in columns.values()] for i in order], ["judge", "cluster"])
+
+
+def _position_biases(workers: np.ndarray, biases: Any) -> list[str]:
+    names = np.asarray(biases["worker"]).tolist()
+    values = zip(np.asarray(biases["position_bias"]), np.asarray(biases["standard_error"]), strict=True)
+    listed = dict(zip(names, values, strict=True))
+    return [
+        "not measured" if np.isnan(listed.get(name, (np.nan,))[0]) else "{:+.3f} ± {:.3f}".format(*listed[name])
+        for name in workers.tolist()
+    ]
 
 
 def _accuracy_panel(judges: dict[str, np.ndarray], chance: float) -> Panels:

@@ -29,6 +29,7 @@ from codiag.synthetic._latent_variables import (
     Crowd,
     Graph,
     crowd_votes,
+    jury_votes,
     mixed_membership_graph,
     worker_confusions,
 )

@@ -8,6 +8,7 @@ from codiag.models.crowd._forms import (
     is_missing,
     named_columns,
     of_one_length,
+    set_aside_invalid,
 )
 from codiag.models.crowd._model import DawidSkene, VoteModel, not_converged
 from codiag.models.crowd._prior import HIGH, LEVEL, LOW, SKILL, TAILS, added_votes, beta_intervals, estimate_prior

@@ -21,7 +21,7 @@ A state is a pair of class and difficulty; arrays by state have the difficulties
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -73,10 +73,17 @@ class ClusterModel(NamedTuple):
         followed = self.answers[self.cluster] if len(self.answers) else self.own
         return _by_state(follows * followed + (1 - follows) * self.own)
 
-    def classes_of(self, votes: Votes) -> np.ndarray:
-        """Return the probabilities of the classes of items, (items, classes)."""
-        states = expect_clusters(votes, clusters_of(votes, self.cluster), self)[0]
-        return votes.with_known(states.reshape(len(states), -1, GUESSES.size).sum(axis=2))
+    def states(self, votes: Votes) -> np.ndarray:
+        """Return the probabilities of the states of items, (items, states)."""
+        return expect_clusters(votes, clusters_of(votes, self.cluster), self)[0]
+
+    def classes(self, states: np.ndarray) -> np.ndarray:
+        """Return probabilities of the classes (items, classes) from those of the states."""
+        return states.reshape(len(states), -1, GUESSES.size).sum(axis=2)
+
+    def drawn(self, rng: np.random.Generator) -> ClusterModel:
+        """Return the model itself: all that is uncertain in it are the items it was fitted to."""
+        return self
 
 
 class JuryRun(NamedTuple):
@@ -85,7 +92,7 @@ class JuryRun(NamedTuple):
     `answers` has for each cluster the probability of its answer, given votes and state: (items, states, answer).
     """
 
-    model: ClusterModel
+    model: Any  # of clusters, or of ordered labels
     states: np.ndarray
     answers: list[np.ndarray]
     log_likelihood: float

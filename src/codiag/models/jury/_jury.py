@@ -26,12 +26,13 @@ from codiag.models.crowd import (
     one_coin,
 )
 from codiag.models.jury._cluster_model import JuryRun, run_clusters
-from codiag.models.jury._clusters import MAX_ITER, as_clusters, cluster_shares, find_clusters
+from codiag.models.jury._clusters import MAX_ITER, as_clusters, cluster_shares, find_clusters, sample_tasks
 from codiag.models.jury._dependence import Dependence, find_copies, measure_dependence, residual_correlations
+from codiag.models.jury._ordered import run_ordered
 
 
 class Jury(VoteModel):
-    r"""Labels from correlated judges: clusters of judges, and items that are hard for all.
+    r"""Labels from correlated judges: clusters of judges, items that are hard for all, and grades.
 
     A judge gives labels by a confusion matrix, as in `DawidSkene`. The judges of a cluster share a second answer to
     every item, which each follows with a probability of its own, so that their mistakes are the same mistakes and
@@ -45,6 +46,9 @@ class Jury(VoteModel):
         Correlated judges, such as versions of one language model: found from the votes, none, or given. A mapping
         has the name of the cluster of every judge, a sequence has these in sorted order of the judges; None for a judge
         without one.
+    ordered : bool
+        Whether classes are grades, in sorted order, that judges give by thresholds on a quality of the item, which
+        they see with errors of their own and of their cluster.
     one_coin : bool
         Whether a judge is right with the same probability in all classes, and wrong labels are uniform.
     max_iter : int
@@ -86,6 +90,7 @@ class Jury(VoteModel):
     See Also
     --------
     DawidSkene : The model of independent workers.
+    codiag.io.preference_votes : Choices between two answers as votes.
     codiag.plotting.dependence : The figure of correlated judges.
 
     Notes
@@ -102,19 +107,17 @@ class Jury(VoteModel):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from codiag.models import Jury
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.integers(0, 3, 500)
-    >>> votes = np.where(rng.random((8, 500)) < 0.7, truth, rng.integers(0, 3, (8, 500)))
-    >>> votes[1:4] = np.where(rng.random((3, 500)) < 0.8, votes[0], votes[1:4])  # three often follow one
-    >>> jury = Jury(random_state=0).fit(votes.T)
+    >>> from codiag.synthetic import jury_votes
+    >>> votes = jury_votes(500, [4, 1, 1, 1, 1], 3, shared=0.8, rng=0)     # one cluster of four, four judges alone
+    >>> jury = Jury(random_state=0).fit(votes.votes)
     >>> [cluster.tolist() for cluster in jury.clusters_]
     [[0, 1, 2, 3]]
     """
 
     parameter_rules = VoteModel.parameter_rules | {
         "clusters": word_or(("auto",), "None, or the cluster of every judge"),
+        "ordered": as_flag,
         "one_coin": as_flag,
         "max_iter": positive_integer,
     }
@@ -123,6 +126,7 @@ class Jury(VoteModel):
         self,
         *,
         clusters: str | Mapping[Any, Any] | Sequence[Any] | None = "auto",
+        ordered: bool = False,
         one_coin: bool = False,
         max_iter: int = 100,
         tol: float = 1e-5,
@@ -130,6 +134,7 @@ class Jury(VoteModel):
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.clusters = clusters
+        self.ordered = ordered
         self.one_coin = one_coin
         self.max_iter = max_iter
         self.tol = tol
@@ -161,8 +166,7 @@ class Jury(VoteModel):
         rng = as_generator(self.random_state, "random_state")
         copies = find_copies(votes)
         cluster = self._cluster(votes, copies, rng)
-        start = cluster_shares(votes, cluster)
-        run = run_clusters(votes, cluster, start, self.max_iter, self.tol, coin=self.one_coin)
+        run = self._run(votes, cluster, rng)
         self._model = run.model
         dependence = self._dependence(votes, run, cluster, rng)
         self.n_effective_annotators_ = dependence.votes
@@ -194,6 +198,15 @@ class Jury(VoteModel):
             return as_clusters(self.clusters, votes.workers)
         return find_clusters(votes, copies, rng)
 
+    def _run(self, votes: Votes, cluster: np.ndarray, rng: np.random.Generator) -> JuryRun:
+        if not self.ordered:
+            start = cluster_shares(votes, cluster)
+            return run_clusters(votes, cluster, start, self.max_iter, self.tol, coin=self.one_coin)
+        sample, model = sample_tasks(votes, rng), None
+        if sample is not votes:  # a step costs much, so that the first ones are for a sample
+            model = run_ordered(sample, cluster, self.max_iter, self.tol).model
+        return run_ordered(votes, cluster, self.max_iter, self.tol, model)
+
     def _dependence(self, votes: Votes, run: JuryRun, cluster: np.ndarray, rng: np.random.Generator) -> Dependence:
         pairs = residual_correlations(votes, run.model.by_state(), run.states, rng)
         return measure_dependence(votes, pairs, cluster)
@@ -201,7 +214,7 @@ class Jury(VoteModel):
     def _classes_of(self, votes: Votes) -> np.ndarray:
         if self.reason_ is not None:
             return _majority(votes, self.n_effective_annotators_)
-        return self._model.classes_of(votes)
+        return votes.with_known(self._model.classes(self._model.states(votes)))
 
     def _errors(
         self, votes: Votes, run: JuryRun, cluster: np.ndarray, rng: np.random.Generator
@@ -216,8 +229,13 @@ class Jury(VoteModel):
         for _ in range(8):
             chosen = rng.permutation(votes.tasks.size) < (votes.tasks.size + 1) // 2
             some = votes.of_tasks(chosen)
-            again = run_clusters(some, cluster, classes[chosen], MAX_ITER, self.tol, coin=self.one_coin)
-            found = classes if self.reason_ is not None else again.model.classes_of(votes)
+            if self.ordered:
+                again = run_ordered(some, cluster, MAX_ITER, self.tol, run.model)
+            else:
+                again = run_clusters(some, cluster, classes[chosen], MAX_ITER, self.tol, coin=self.one_coin)
+            found = classes
+            if self.reason_ is None:
+                found = votes.with_known(again.model.drawn(rng).classes(again.model.states(votes)))
             halves.append([*_mean_right(votes, found), self._dependence(some, again, cluster, rng).votes])
         squares = np.mean((np.array(halves) - center) ** 2, axis=0)
         right, n = center[:-1], votes.votes_of_workers
