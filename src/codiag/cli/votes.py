@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from codiag.cli.commands import Report, Run, command, option, shown, table_of, write_table
+from codiag.cli.commands import Figure, Report, Run, command, option, shown, table_of, write_table
 from codiag.cli.tables import Tables, column
 
 VotesFile = Annotated[str, typer.Argument(metavar="VOTES", help="A table with a row for each vote.")]
@@ -63,18 +63,19 @@ def label(
     tables: Tables,
     run: Run,
     workers: Workers = None,
+    figure: Figure = None,
     one_coin: OneCoin = False,
 ) -> None:
     """Find the labels of tasks from votes that disagree. The accuracy of the workers is printed."""
     from codiag import plotting
     from codiag.models import DawidSkene
 
-    run.check_outputs([path, columns.known_classes], workers=workers)
+    run.check_outputs([path, columns.known_classes], workers=workers, figure=figure)
     votes = columns.read(path, tables, run)
     known = columns.known(votes, tables)
     model = DawidSkene(one_coin=one_coin, random_state=run.seed).fit(votes, known)
     _show_and_save(model, path, run, workers)
-    run.save(run.figure, lambda file: plotting.confusions(model).savefig(file))
+    run.save(figure, lambda file: plotting.confusions(model).savefig(file))
 
 
 @command
@@ -84,6 +85,7 @@ def judge(
     tables: Tables,
     run: Run,
     workers: Workers = None,
+    figure: Figure = None,
     report: Report = None,
     one_coin: OneCoin = False,
 ) -> None:
@@ -91,14 +93,14 @@ def judge(
     from codiag import plotting, reports
     from codiag.models import Jury
 
-    run.check_outputs([path, columns.known_classes], workers=workers, report=report)
+    run.check_outputs([path, columns.known_classes], workers=workers, figure=figure, report=report)
     votes = columns.read(path, tables, run)
     known = columns.known(votes, tables)
     model = Jury(one_coin=one_coin, random_state=run.seed).fit(votes, known)
     _show_and_save(model, path, run, workers)
     copies = [f"{one} and {other} have the same votes on all items." for one, other in model.copies_]
     run.show(*map(shown, [*reports.clusters_in_words(model), *copies, reports.effective_annotators(model)]))
-    run.save(run.figure, lambda file: plotting.dependence(model).savefig(file))
+    run.save(figure, lambda file: plotting.dependence(model).savefig(file))
     run.save(report, lambda file: reports.jury_report(model, file, title=Path(path).name))
 
 
