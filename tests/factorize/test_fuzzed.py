@@ -18,7 +18,6 @@ from codiag.tensors import (
     FactoredTensor,
     MomentTensor,
     SparseTensor,
-    SymmetricOuterTensor,
     as_tensor,
     symmetrize,
 )
@@ -105,8 +104,6 @@ def test_crowds_of_fewer_tasks_than_classes_begin_with_the_majority():
         (lambda: symmetrize(np.ones((2, 2, 3))), ValueError, "^array must"),
         (lambda: symmetrize(np.full((1, 1, 1), np.inf)), ValueError, "^array must"),
         (lambda: datasets.names([]), ValueError, "^folder must"),
-        (lambda: SymmetricOuterTensor(1j, np.ones(3)), TypeError, "^matrix must"),
-        (lambda: SymmetricOuterTensor(np.eye(3), np.ones((3, 1))), ValueError, "^vector must"),
         (lambda: MomentTensor(FACTOR, order=np.nan), TypeError, "^order must"),
         (lambda: unit_factor(3, 10**30), ValueError, "^rank must"),
         (lambda: unit_factor(3, 10**15), ValueError, "^rank must"),

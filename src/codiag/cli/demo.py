@@ -34,8 +34,9 @@ def demo(
     """Find spectra in mixtures, by codiag and by TensorLy if it is installed, and draw them."""
     from threadpoolctl import threadpool_limits
 
-    run = Run(seed, force=figure is None, figure=figure or (FIGURE if find_spec("matplotlib") else None))
-    run.check_outputs([])
+    run = Run(seed, force=figure is None)
+    figure = figure or (FIGURE if find_spec("matplotlib") else None)
+    run.check_outputs([], figure=figure)
     with threadpool_limits(1):  # several threads wait for each other longer than they compute on arrays this small
         measured, bands, fits = find_spectra(run.seed)
     rows = [(name, errors, f"{seconds:.2f}") for name, (_, errors, seconds) in fits.items()]
@@ -46,9 +47,9 @@ def demo(
         table_of(f"Spectra of {RANK} substances in {SHAPE[0]} mixtures, from {STARTS} seeds", columns),
         "[dim]error: mean distance of the unit factors from the truth[/dim]",
         f"codiag's 95 % confidence intervals cover the truth in {min(covered):.0%} of the entries of every factor",
-        *([] if run.figure else [shown("For the picture: pip install 'codiag[plot]'")]),
+        *([] if figure else [shown("For the picture: pip install 'codiag[plot]'")]),
     )
-    run.save(run.figure, lambda file: draw_spectra(measured, bands, fits, file))
+    run.save(figure, lambda file: draw_spectra(measured, bands, fits, file))
 
 
 def find_spectra(seed: int) -> tuple[Any, list[Any], dict[str, Fits]]:

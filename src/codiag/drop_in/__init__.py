@@ -44,7 +44,7 @@ __all__ = [
     "parafac2",
 ]
 
-_PACKAGES = ("ajd", "crowdkit")
+_PACKAGES = ("ajd",)
 
 __dir__ = public_names(__all__, _PACKAGES)
 
