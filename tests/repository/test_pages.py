@@ -30,7 +30,7 @@ SCRIPTS = sorted([*DOCS.glob("extending/*.py"), *DOCS.parent.glob("examples/*/*.
 WITH_CODE = [path for path in PAGES if path.name not in ELSEWHERE and snippets(path.read_text())]
 PROGRAMS = {"cli", "experiments"}  # run by commands, not called by users
 PACKAGES = [name for name in dir(codiag) if inspect.ismodule(getattr(codiag, name)) and name not in PROGRAMS]
-MODULES = ["codiag", *(f"codiag.{name}" for name in [*PACKAGES, "drop_in.ajd"])]
+MODULES = ["codiag", *(f"codiag.{name}" for name in [*PACKAGES, "drop_in.ajd", "drop_in.crowdkit"])]
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda path: path.relative_to(DOCS).as_posix())

@@ -44,7 +44,7 @@ __all__ = [
     "parafac2",
 ]
 
-_PACKAGES = ("ajd",)
+_PACKAGES = ("ajd", "crowdkit")
 
 __dir__ = public_names(__all__, _PACKAGES)
 

@@ -159,16 +159,16 @@ def _check_size(votes: Votes) -> None:
         )
 
 
-def with_known_classes(votes: Votes, known_class: Any, *, missing: Any = None) -> Votes:
+def with_known_classes(votes: Votes, known_class: Any, *, any_tasks: bool = False, missing: Any = None) -> Votes:
     """Return votes with the known classes that `known_class` gives for some of their tasks.
 
     Tasks without votes are ignored, as are labels that are None or NaN, or, in one entry for each row of a matrix of
-    votes, the marker `missing`. If all tasks are without votes, this is an error.
+    votes, the marker `missing`. If all tasks are without votes, this is an error unless `any_tasks` is true.
     """
     known = {} if known_class is None else _known_classes(votes, *known_class_columns(known_class), missing)
     rows = {name: place for place, name in enumerate(votes.tasks.tolist())}
     with_votes = {task: label for task, label in known.items() if task in rows}
-    if not known:
+    if not known or (any_tasks and not with_votes):
         return votes
     if not with_votes:
         raise ValueError(
