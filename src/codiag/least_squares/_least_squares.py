@@ -18,7 +18,7 @@ from codiag.least_squares._operators import (
 from codiag.least_squares._rank_one import N_TERMS, distinct_terms
 from codiag.least_squares._tolerances import PER_UNKNOWN, ROUNDING, TOLERANCE
 from codiag.problem import Problem
-from codiag.tensors import DenseTensor, FactoredTensor, Products, SquaredDistance, Tensor, is_large
+from codiag.tensors import DenseTensor, FactoredTensor, Products, SquaredDistance, Tensor, host_array, is_large
 from codiag.tensors.entries import DenseEntries, ObservedEntries
 
 
@@ -139,7 +139,7 @@ class LeastSquares(Objective):
         """The entries if they are observed in part, or in the memory of the host in double precision."""
         if self.entries is not None or is_large(self.tensor.shape):
             return self.entries
-        array = self.tensor.host_array()
+        array = host_array(self.tensor)
         return None if array is None else DenseEntries(array, None)
 
     def _gradient(self, point: Array, products: Sequence[Array]) -> Array:

@@ -15,7 +15,6 @@ from array_api_compat import device, is_numpy_array, is_torch_array
 from codiag._arrays import (
     Array,
     array_namespace,
-    asarray_like,
     blocks,
     conjugate,
     few_threads,
@@ -31,7 +30,7 @@ from codiag._arrays import (
     widest,
 )
 from codiag._checks import as_number_array
-from codiag.tensors._base import StoredTensor, check_shape, check_symmetric_shape, declared_symmetry
+from codiag.tensors._base import StoredTensor, Tensor, check_shape, check_symmetric_shape, declared_symmetry
 from codiag.tensors._sketch import check_range, entry_count, is_large
 from codiag.tensors._sums import Chunk, Contributions, Sum, added, khatri_rao, logged
 
@@ -144,19 +143,6 @@ class DenseTensor(StoredTensor):
         exact = to_double(self.to_dense())
         return self if exact is self._entries else DenseTensor.of(exact, symmetric=self.symmetric)
 
-    def host_array(self) -> np.ndarray | None:
-        is_exact = is_numpy_array(self._entries) and self._entries.dtype in (np.float64, np.complex128)
-        return self._entries if is_exact else None
-
-    def with_random_signs(self, rng: np.random.Generator, shared: Sequence[int] = ()) -> DenseTensor:
-        signs = rng.choice([-1.0, 1.0], self.shape)
-        if shared:
-            indices = np.indices(self.shape)
-            indices[list(shared)] = np.sort(indices[list(shared)], axis=0)
-            signs = signs[tuple(indices)]
-        entries = self.to_dense()
-        return DenseTensor.of(entries * asarray_like(signs, entries), symmetric=False)
-
     def read(self, *sums: Sum) -> list[Any]:
         """Compute several sums, in one pass over the slabs, each by a thread of its own on the host."""
         order = self._memory_order
@@ -225,6 +211,12 @@ class DenseTensor(StoredTensor):
     def _cast(self, block: Array) -> Array:
         dtype = self.reference.dtype
         return block if block.dtype == dtype else array_namespace(block).astype(block, dtype)
+
+
+def host_array(tensor: Tensor) -> np.ndarray | None:
+    """Return the entries of a tensor that is stored as an array of NumPy in double precision; None for others."""
+    entries: Any = tensor._entries if isinstance(tensor, DenseTensor) else None
+    return entries if is_numpy_array(entries) and entries.dtype in (np.float64, np.complex128) else None
 
 
 def _n_readers() -> int:
