@@ -136,10 +136,10 @@ class LeastSquares(Objective):
 
     @cached_property
     def _held(self) -> ObservedEntries | None:
-        """The entries if they are observed in part, or in the memory of the host in double precision."""
+        """The entries if they are observed in part, or few, in memory and in double precision."""
         if self.entries is not None or is_large(self.tensor.shape):
             return self.entries
-        array = self.tensor.host_array()
+        array = self.tensor.array_in_double_precision()
         return None if array is None else DenseEntries(array, None)
 
     def _gradient(self, point: Array, products: Sequence[Array]) -> Array:
@@ -204,7 +204,7 @@ class LeastSquares(Objective):
 
     def terms(self, components: FactoredTensor, n: int = N_TERMS, residual: Tensor | None = None) -> Terms:
         residual = self.residual(components) if residual is None else residual
-        return distinct_terms(residual, n, self.problem.constraints)
+        return [term.on_host() for term in distinct_terms(residual, n, self.problem.constraints)]
 
     def linearized(self, components: FactoredTensor) -> Problem:
         return self.problem

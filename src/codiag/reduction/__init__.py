@@ -1,7 +1,6 @@
 """Smaller problems: the core of a tensor in the ranges of its components."""
 
 from codiag.reduction._reduction import (
-    HOST_WORK,
     Reduction,
     Sides,
     dominant_bases,

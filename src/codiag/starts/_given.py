@@ -68,7 +68,7 @@ def _products(tensor: Tensor, fixed: dict[int, Array]) -> Array:
     xp = array_namespace(tensor.reference)
     others = [mode for mode in range(tensor.order) if mode not in fixed]
     factors = list(fixed.values())
-    entries = tensor.host_array()
+    entries = tensor.array_in_double_precision()
     if entries is not None:
         side = xp.reshape(xp.permute_dims(entries, (*fixed, *others)), (khatri_rao(factors).shape[0], -1))
         return adjoint(khatri_rao(factors)) @ side

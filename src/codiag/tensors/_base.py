@@ -657,19 +657,19 @@ class Tensor(ABC):
         """
         return self._compressed(to_double(self.to_dense()), [None] * self.order)
 
-    def host_array(self) -> np.ndarray | None:
-        """Return the entries if they are stored as a NumPy array in double precision.
+    def array_in_double_precision(self) -> Array | None:
+        """Return the entries if they are stored as an array in double precision, in memory or on an accelerator.
 
         Returns
         -------
-        numpy.ndarray or None
+        array or None
             The array itself, not a copy.
 
         Examples
         --------
         >>> import numpy as np
         >>> from codiag.tensors import FactoredTensor
-        >>> FactoredTensor(np.ones(1), [np.ones((2, 1))] * 3).host_array() is None
+        >>> FactoredTensor(np.ones(1), [np.ones((2, 1))] * 3).array_in_double_precision() is None
         True
         """
         return None

@@ -144,9 +144,8 @@ class DenseTensor(StoredTensor):
         exact = to_double(self.to_dense())
         return self if exact is self._entries else DenseTensor.of(exact, symmetric=self.symmetric)
 
-    def host_array(self) -> np.ndarray | None:
-        is_exact = is_numpy_array(self._entries) and self._entries.dtype in (np.float64, np.complex128)
-        return self._entries if is_exact else None
+    def array_in_double_precision(self) -> Array | None:
+        return self._entries if to_double(self._entries[:0, ...]).dtype == self._entries.dtype else None
 
     def with_random_signs(self, rng: np.random.Generator, shared: Sequence[int] = ()) -> DenseTensor:
         signs = rng.choice([-1.0, 1.0], self.shape)
