@@ -22,7 +22,8 @@ def accelerator(request, monkeypatch):
     """
     if request.param == "left there":
         monkeypatch.setattr("codiag.result._solve.HOST_WORK", 0)
-    for room in ("reduction._reduction", "result._solve", "tensors._dense", "tensors._sums", "least_squares._budget"):
+    tensors = ("tensors._dense", "tensors._factored", "tensors._sums")
+    for room in ("reduction._reduction", "result._solve", "least_squares._budget", *tensors):
         monkeypatch.setattr(f"codiag.{room}.on_host", lambda array: isinstance(array, np.ndarray))
 
 

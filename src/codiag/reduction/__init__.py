@@ -2,7 +2,6 @@
 
 from codiag.reduction._prepared import Prepared, prepared, safe_scale
 from codiag.reduction._reduction import (
-    HOST_WORK,
     Reduction,
     Sides,
     dominant_bases,

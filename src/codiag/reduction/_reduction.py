@@ -37,9 +37,8 @@ from codiag.tensors import (
 )
 
 HOST_WORK = 2**24
-"""Entries times rank up to which a core on an accelerator is worked on by the host. A step of least squares takes about
-six times as many operations, some milliseconds on the host; launching the hundred small kernels of a step takes as
-long."""
+"""Entries times rank up to which a core of a tensor on an accelerator is copied to the host. A step of least squares
+takes about six times as many operations, some milliseconds on the host."""
 
 SMALL = 10**4
 """Entries below which a step on all of them takes no longer than one on a core."""
@@ -62,8 +61,7 @@ class Reduction:
     bases : tuple of arrays of shape (d_m, k_m), or None
         Orthonormal columns; None if the mode was small enough. Equal in all modes if symmetric.
     home : array
-        Empty, in double precision: where components of the whole tensor are, as `home_of` says. The core may be
-        elsewhere.
+        Empty, in double precision: where components of the whole tensor are, as `home_of` says.
     dense : DenseTensor, optional
         The whole tensor in double precision, if it is small enough to work on.
     sides : Sides, optional
@@ -99,16 +97,14 @@ class Reduction:
         return replace(self, problem=whole, bases=(None,) * self.dense.order)
 
     def to_core(self, components: FactoredTensor) -> FactoredTensor:
-        """Return components of the tensor in the coordinates of the core, on its device."""
+        """Return components of the tensor in the coordinates of the core."""
         return components.changed(
-            lambda factor, mode: to_namespace(
-                _inside(to_namespace(factor, self.home), self.bases[mode]), self.core.reference
-            ),
-            to_namespace(components.weights, self.core.reference),
+            lambda factor, mode: to_namespace(_inside(to_namespace(factor, self.home), self.bases[mode]), self.home),
+            to_namespace(components.weights, self.home),
         )
 
     def to_tensor(self, components: FactoredTensor) -> FactoredTensor:
-        """Return components of the core in the coordinates of the tensor, on its device."""
+        """Return components of the core in the coordinates of the tensor."""
 
         def outside(factor: Array, mode: int) -> Array:
             basis, factor = self.bases[mode], to_namespace(factor, self.home)
@@ -185,7 +181,7 @@ def _reduced(
         core = _as_core(tensor, rank)
         return Reduction(problem.with_tensor(core), (None,) * tensor.order, home_of(problem), core)
     if not is_large(tensor.shape):
-        dense = _as_core(tensor, rank)
+        dense = tensor.as_double()
         reduction = compressed(problem, dense, dominant_bases(dense, rank))
         return replace(reduction, home=home_of(problem), dense=dense)
     outer = _sketched_bases(tensor, rank, rng)
@@ -249,14 +245,12 @@ def compressed(problem: Problem, tensor: Tensor, bases: tuple[Array | None, ...]
 
 
 def home_of(problem: Problem) -> Array:
-    """Return an empty array where components of the whole tensor are: on the host, unless they are large.
+    """Return an empty array where components of the whole tensor are, in double precision: on the host.
 
     Equations for steps are many small operations, for which an accelerator takes longer than the host.
     """
     exact = to_double(problem.tensor.reference)
-    # A step multiplies all rows by a dozen k x k matrices: a millisecond at this size, as launching its kernels takes.
-    is_far = not on_host(exact) and problem.rank**2 * sum(problem.tensor.shape) <= 2**21
-    return to_host(exact) if is_far else exact
+    return exact if on_host(exact) else to_host(exact)
 
 
 def _conjugates(bases: Iterable[Array | None]) -> tuple[Array | None, ...]:

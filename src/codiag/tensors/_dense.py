@@ -213,10 +213,12 @@ class DenseTensor(StoredTensor):
         return block if block.dtype == dtype else array_namespace(block).astype(block, dtype)
 
 
-def host_array(tensor: Tensor) -> np.ndarray | None:
-    """Return the entries of a tensor that is stored as an array of NumPy in double precision; None for others."""
-    entries: Any = tensor._entries if isinstance(tensor, DenseTensor) else None
-    return entries if is_numpy_array(entries) and entries.dtype in (np.float64, np.complex128) else None
+def array_in_double_precision(tensor: Tensor) -> Array | None:
+    """Return the entries if they are stored as an array in double precision, in memory or on an accelerator."""
+    if not isinstance(tensor, DenseTensor):
+        return None
+    entries = tensor._entries
+    return entries if to_double(entries[:0, ...]).dtype == entries.dtype else None
 
 
 def _n_readers() -> int:
