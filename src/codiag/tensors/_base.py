@@ -17,6 +17,7 @@ from codiag._arrays import (
     array_namespace,
     blocks,
     conjugate,
+    eigenpairs,
     fits_block,
     identity,
     real_part,
@@ -657,6 +658,28 @@ class Tensor(ABC):
         """
         return self._compressed(to_double(self.to_dense()), [None] * self.order)
 
+    def has_room_for(self, n_entries: int) -> bool:
+        """Return whether so many numbers may be kept beside the entries.
+
+        Parameters
+        ----------
+        n_entries : int
+            How many.
+
+        Returns
+        -------
+        bool
+            True on an accelerator, where products cost more than memory, if they are at most a quarter of the entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 4, 5))).has_room_for(1)
+        False
+        """
+        return False
+
     def array_in_double_precision(self) -> Array | None:
         """Return the entries if they are stored as an array in double precision, in memory or on an accelerator.
 
@@ -898,7 +921,7 @@ def gram_eigenpairs(entries: Array, mode: int, count: int) -> tuple[Array, Array
     side = xp.reshape(xp.moveaxis(entries, mode, 0), (entries.shape[mode], -1))
     is_tall = side.shape[0] > side.shape[1]
     gram = adjoint(side) @ side if is_tall else side @ adjoint(side)
-    values, vectors = xp.linalg.eigh(gram)
+    values, vectors = eigenpairs(gram)
     count = min(count, gram.shape[0])
     values, vectors = xp.flip(values[-count:]), xp.flip(vectors[:, -count:], axis=1)
     if is_tall:
