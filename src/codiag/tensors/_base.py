@@ -656,6 +656,28 @@ class Tensor(ABC):
         """
         return self._compressed(to_double(self.to_dense()), [None] * self.order)
 
+    def has_room_for(self, n_entries: int) -> bool:
+        """Return whether so many numbers may be kept beside the entries.
+
+        Parameters
+        ----------
+        n_entries : int
+            How many.
+
+        Returns
+        -------
+        bool
+            True on an accelerator, where products cost more than memory, if they are at most a quarter of the entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 4, 5))).has_room_for(1)
+        False
+        """
+        return False
+
     def stored_mask(self) -> np.ndarray:
         """Return which entries are stored.
 

@@ -143,6 +143,9 @@ class DenseTensor(StoredTensor):
         exact = to_double(self.to_dense())
         return self if exact is self._entries else DenseTensor.of(exact, symmetric=self.symmetric)
 
+    def has_room_for(self, n_entries: int) -> bool:
+        return not on_host(self._entries) and 4 * n_entries <= self.n_stored
+
     def read(self, *sums: Sum) -> list[Any]:
         """Compute several sums, in one pass over the slabs, each by a thread of its own on the host."""
         order = self._memory_order
@@ -152,7 +155,9 @@ class DenseTensor(StoredTensor):
             columns += [] if last is None or any(last is known for known in columns) else [last]
         joined = array_namespace(*columns).concat(columns, axis=1) if len(columns) > 1 else next(iter(columns), None)
         width = max([request.width for request in sums] + ([] if joined is None else [joined.shape[1]]), default=0)
-        entries, parts = self._parts(order, width)
+        # On an accelerator one chunk is enough if no array of its size is formed.
+        is_formed = self._entries.dtype != self.reference.dtype or any(request.forms_entries for request in sums)
+        entries, parts = self._parts(order, width, room=64 if is_formed else 2**10)
         threads = _n_readers() if on_host(self._entries) and len(parts) > 1 else 1
         if threads > 1:
             entries, parts = self._parts(order, width, threads)
@@ -197,16 +202,16 @@ class DenseTensor(StoredTensor):
         for rows in logged(parts, len(parts), self.shape, ()):
             yield rows, self._cast(entries[rows, ...])
 
-    def _parts(self, order: Sequence[int], width: int, threads: int = 1) -> tuple[Array, list[slice]]:
+    def _parts(self, order: Sequence[int], width: int, threads: int = 1, room: int = 64) -> tuple[Array, list[slice]]:
         """Return the entries with the modes in the given order, and the rows of each chunk of them.
 
-        So many slabs are in memory together, as one for each thread.
+        So many slabs are in memory together, as one for each thread; on an accelerator so many blocks.
         """
         xp = array_namespace(self._entries)
         is_permuted = tuple(order) != tuple(range(self.order))
         entries = xp.permute_dims(self._entries, tuple(order)) if is_permuted else self._entries
         row = threads * math.prod(entries.shape[1:-1]) * max(entries.shape[-1], width)
-        return entries, list(blocks(entries.shape[0], row, scale=1 if on_host(self._entries) else 64))
+        return entries, list(blocks(entries.shape[0], row, scale=1 if on_host(self._entries) else room))
 
     def _cast(self, block: Array) -> Array:
         dtype = self.reference.dtype
