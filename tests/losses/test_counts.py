@@ -11,7 +11,7 @@ import pytest
 import codiag
 from codiag.diagnosis import deviance_without
 from codiag.least_squares import GeneralizedObjective, Limits, minimize
-from codiag.losses import NegativeBinomial, Poisson
+from codiag.losses import Bernoulli, NegativeBinomial, Poisson
 from codiag.problem import interior
 from codiag.synthetic import count_events
 from codiag.tensors import FactoredTensor, SparseTensor
@@ -160,6 +160,17 @@ def test_counts_that_were_fitted_by_least_squares_are_noticed():
     assert said in str(codiag.factorize(counts, 2, rng=0).diagnose())
     assert said not in str(codiag.factorize(counts + 0.5, 2, rng=0).diagnose())
     assert said not in str(codiag.factorize(counts, 2, loss="poisson", rng=0).diagnose())
+
+
+def test_binary_data_that_was_fitted_by_least_squares_is_noticed():
+    odds = np.einsum("ir,jr,kr->ijk", *means((12, 14, 15), 2))
+    binary = Bernoulli("odds").sample(odds, np.random.default_rng(0))
+    said = "loss='bernoulli' models their probabilities"
+    plain = str(codiag.factorize(binary, 2, rng=0).diagnose())
+    assert said in plain
+    assert "poisson" not in plain
+    assert said not in str(codiag.factorize(2 * binary, 2, rng=0).diagnose())
+    assert said not in str(codiag.factorize(binary, 2, loss=Bernoulli("odds"), rng=0).diagnose())
 
 
 def test_cells_where_the_model_vanishes_do_not_spoil_errors():

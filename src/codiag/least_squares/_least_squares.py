@@ -18,7 +18,15 @@ from codiag.least_squares._operators import (
 from codiag.least_squares._rank_one import N_TERMS, distinct_terms
 from codiag.least_squares._tolerances import PER_UNKNOWN, ROUNDING, TOLERANCE
 from codiag.problem import Problem
-from codiag.tensors import DenseTensor, FactoredTensor, Products, SquaredDistance, Tensor, is_large
+from codiag.tensors import (
+    DenseTensor,
+    FactoredTensor,
+    Products,
+    SquaredDistance,
+    Tensor,
+    array_in_double_precision,
+    is_large,
+)
 from codiag.tensors.entries import DenseEntries, ObservedEntries
 
 
@@ -139,7 +147,7 @@ class LeastSquares(Objective):
         """The entries if they are observed in part, or few, in memory and in double precision."""
         if self.entries is not None or is_large(self.tensor.shape):
             return self.entries
-        array = self.tensor.array_in_double_precision()
+        array = array_in_double_precision(self.tensor)
         return None if array is None else DenseEntries(array, None)
 
     def _gradient(self, point: Array, products: Sequence[Array]) -> Array:

@@ -227,12 +227,37 @@ def solve_directly(curvature: CurvatureOperator, gradient: Array, damping: float
     matrix, free = curvature.free_matrix()
     right = -xp.reshape(gradient, (-1,))[free]
     diagonal = xp.reshape(damping * curvature.scales, (-1,))[free]
-    move = _positive_solution(curvature.project_matrix(_with_diagonal(matrix, diagonal)), right)
+    damped, rows = _with_diagonal(matrix, diagonal), curvature.parametrization.independent_rows
+    matrix = curvature.project_matrix(damped)
+    is_whole = matrix is damped and isinstance(free, slice) and is_numpy_array(matrix)
+    if rows is not None and is_whole and 2 * matrix.shape[0] > DIRECT_UNKNOWNS:
+        return xp.reshape(_without_rows(matrix, right, rows, gradient.shape[1]), gradient.shape)
+    move = _positive_solution(matrix, right)
     if not isinstance(free, slice):
         whole = np.zeros(math.prod(gradient.shape), move.dtype)
         whole[free] = move
         move = whole
     return xp.reshape(move, gradient.shape)
+
+
+def _without_rows(matrix: np.ndarray, right: np.ndarray, rows: slice, rank: int) -> np.ndarray:
+    """Solve equations by eliminating the rows of one factor, which have no terms in common."""
+    inside, n_rows = slice(rows.start * rank, rows.stop * rank), rows.stop - rows.start
+    is_other = np.ones(len(right), dtype=bool)
+    is_other[inside] = False
+    own = matrix[inside, inside].reshape(n_rows, rank, n_rows, rank)[range(n_rows), :, range(n_rows)]
+    cross = matrix[inside][:, is_other]
+    sides = np.concatenate([cross, right[inside, None]], axis=1).reshape(n_rows, rank, -1)
+    try:
+        solved = np.linalg.solve(own, sides).reshape(n_rows * rank, -1)
+    except np.linalg.LinAlgError:  # a component is zero
+        return np.asarray(_positive_solution(matrix, right))
+    products = conjugate(cross).T @ solved
+    remaining = matrix[is_other][:, is_other] - products[:, :-1]
+    moves = np.empty_like(right)
+    moves[is_other] = _positive_solution(remaining, right[is_other] - products[:, -1])
+    moves[inside] = solved[:, -1] - solved[:, :-1] @ moves[is_other]
+    return moves
 
 
 def _with_diagonal(matrix: Array, values: Array) -> Array:

@@ -1,5 +1,6 @@
 """Smaller problems: the core of a tensor in the ranges of its components."""
 
+from codiag.reduction._prepared import Prepared, prepared, safe_scale
 from codiag.reduction._reduction import (
     Reduction,
     Sides,

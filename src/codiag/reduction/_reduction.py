@@ -34,6 +34,7 @@ from codiag.tensors import (
     Sketch,
     Tensor,
     is_large,
+    leading_eigenpairs,
     power_iteration,
     range_rank,
     thinned,
@@ -427,5 +428,7 @@ def reduce_listed(problem: Problem, rng: np.random.Generator) -> Reduction:
     """Compress a list of entries, all others missing, to an estimate of the core of the complete tensor."""
     tensor, rank = problem.tensor, problem.rank
     part = thinned(tensor, rng)
-    bases = _by_mode(lambda mode: part.leading_eigenpairs(mode, rank)[1] if tensor.shape[mode] > rank else None, tensor)
+    bases = _by_mode(
+        lambda mode: leading_eigenpairs(part, mode, rank)[1] if tensor.shape[mode] > rank else None, tensor
+    )
     return compressed(problem, part * (math.prod(tensor.shape) / part.n_stored), bases)

@@ -19,7 +19,8 @@ from codiag.labels import LabelsLike
 from codiag.losses import Loss
 from codiag.methods import DEFAULT, Init, Method, as_method
 from codiag.problem import Problem, as_problem, most_components, warn_of_unlisted_counts
-from codiag.result import Factorization, safe_scale, solve
+from codiag.reduction import safe_scale
+from codiag.result import Factorization, solve
 from codiag.selection._choice import RankChoice, entries_in_words
 from codiag.selection._parafac2 import choose_slices
 from codiag.selection._representative import Representative
@@ -218,8 +219,8 @@ def fit_with_chosen_rank(problem: Problem, method: Method, rng: Any, failure: st
 def _reason(chosen: Tried | None, tried: Sequence[Tried]) -> str:
     """Return why a rank was chosen, as a sentence of a methods section."""
     if chosen is None:
-        flaws = sorted({one.flaw or "components differ between halves of the data" for one in tried})
-        said = f"No rank is supported: at every rank that was tried components are {_as_adjectives(flaws)}."
+        flaws = " or ".join(sorted({_flaw_at_any_rank(one) for one in tried})).replace("or are", "or")
+        said = f"No rank is supported: at every rank that was tried components {flaws}."
         facts = tried[0].facts
         names = [facts.labels.names[mode] for mode in facts.correlated]
         if not names or facts.fit.problem.labels is not None:
@@ -245,9 +246,11 @@ def _reason(chosen: Tried | None, tried: Sequence[Tried]) -> str:
     return f"Rank {chosen.rank}: {said}{why}.{more}"
 
 
-def _as_adjectives(flaws: Sequence[str]) -> str:
-    words = [flaw.replace("no residual degrees of freedom", "more than the entries determine") for flaw in flaws]
-    return " or ".join(words)
+def _flaw_at_any_rank(one: Tried) -> str:
+    """Return what is wrong with the components of a rank, without their numbers."""
+    if not one.flaw:
+        return "differ between halves of the data"
+    return "are more than the entries determine" if one.flaw == "no residual degrees of freedom" else f"are {one.flaw}"
 
 
 def _flaw_in_words(one: Tried) -> str:

@@ -15,7 +15,6 @@ from array_api_compat import device, is_numpy_array, is_torch_array
 from codiag._arrays import (
     Array,
     array_namespace,
-    asarray_like,
     blocks,
     conjugate,
     few_threads,
@@ -31,7 +30,7 @@ from codiag._arrays import (
     widest,
 )
 from codiag._checks import as_number_array
-from codiag.tensors._base import StoredTensor, check_shape, check_symmetric_shape, declared_symmetry
+from codiag.tensors._base import StoredTensor, Tensor, check_shape, check_symmetric_shape, declared_symmetry
 from codiag.tensors._sketch import check_range, entry_count, is_large
 from codiag.tensors._sums import Chunk, Contributions, Sum, added, khatri_rao, logged
 
@@ -72,6 +71,7 @@ class DenseTensor(StoredTensor):
         self.shape = check_shape(entries.shape)
         self.symmetric = declared_symmetry(symmetric, self.shape)
         self._memory_order = _memory_order(self._entries)
+        self.is_on_accelerator = not on_host(self._entries)
         self.is_validated = not (check and is_large(self.shape))
         if check and self.is_validated:
             self.check()
@@ -144,21 +144,6 @@ class DenseTensor(StoredTensor):
         exact = to_double(self.to_dense())
         return self if exact is self._entries else DenseTensor.of(exact, symmetric=self.symmetric)
 
-    def has_room_for(self, n_entries: int) -> bool:
-        return not on_host(self._entries) and 4 * n_entries <= self.n_stored
-
-    def array_in_double_precision(self) -> Array | None:
-        return self._entries if to_double(self._entries[:0, ...]).dtype == self._entries.dtype else None
-
-    def with_random_signs(self, rng: np.random.Generator, shared: Sequence[int] = ()) -> DenseTensor:
-        signs = rng.choice([-1.0, 1.0], self.shape)
-        if shared:
-            indices = np.indices(self.shape)
-            indices[list(shared)] = np.sort(indices[list(shared)], axis=0)
-            signs = signs[tuple(indices)]
-        entries = self.to_dense()
-        return DenseTensor.of(entries * asarray_like(signs, entries), symmetric=False)
-
     def read(self, *sums: Sum) -> list[Any]:
         """Compute several sums, in one pass over the slabs, each by a thread of its own on the host."""
         order = self._memory_order
@@ -229,6 +214,14 @@ class DenseTensor(StoredTensor):
     def _cast(self, block: Array) -> Array:
         dtype = self.reference.dtype
         return block if block.dtype == dtype else array_namespace(block).astype(block, dtype)
+
+
+def array_in_double_precision(tensor: Tensor) -> Array | None:
+    """Return the entries if they are stored as an array in double precision, in memory or on an accelerator."""
+    if not isinstance(tensor, DenseTensor):
+        return None
+    entries = tensor._entries
+    return entries if to_double(entries[:0, ...]).dtype == entries.dtype else None
 
 
 def _n_readers() -> int:
