@@ -118,4 +118,4 @@ class Pool:
             for factor, basis, sign in zip(batch.member(place), self._bases, self._one_sided, strict=True)
         ]
         found = [asarray_like(factor, reference) for factor in outside]
-        return FactoredTensor(asarray_like(np.ones(self._problem.rank), reference), found, symmetric=False)
+        return FactoredTensor(asarray_like(np.ones(self._problem.rank), reference), found, symmetric=False).on_host()

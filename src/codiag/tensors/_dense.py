@@ -71,6 +71,7 @@ class DenseTensor(StoredTensor):
         self.shape = check_shape(entries.shape)
         self.symmetric = declared_symmetry(symmetric, self.shape)
         self._memory_order = _memory_order(self._entries)
+        self.is_on_accelerator = not on_host(self._entries)
         self.is_validated = not (check and is_large(self.shape))
         if check and self.is_validated:
             self.check()
@@ -142,9 +143,6 @@ class DenseTensor(StoredTensor):
     def as_double(self) -> DenseTensor:
         exact = to_double(self.to_dense())
         return self if exact is self._entries else DenseTensor.of(exact, symmetric=self.symmetric)
-
-    def has_room_for(self, n_entries: int) -> bool:
-        return not on_host(self._entries) and 4 * n_entries <= self.n_stored
 
     def read(self, *sums: Sum) -> list[Any]:
         """Compute several sums, in one pass over the slabs, each by a thread of its own on the host."""
