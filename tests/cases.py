@@ -291,6 +291,7 @@ LOSSES = {
     "poisson, log": LossCase(Poisson("log"), _normal),
     "bernoulli": LossCase(Bernoulli(), _normal),
     "bernoulli, odds": LossCase(Bernoulli("odds"), lambda *size: _gamma(*size) / 3),
+    "bernoulli, rate": LossCase(Bernoulli("rate"), lambda *size: _gamma(*size) / 3),
     "negative binomial": LossCase(NegativeBinomial(0.3), _gamma),
     "huber": LossCase(Huber(1.0), _normal),
     "exponential": LossCase(example("loss").Exponential(), _gamma),

@@ -194,7 +194,7 @@ class Point:
     Attributes
     ----------
     bases : list of arrays (n, length, rank)
-        Group by group.
+        Group by group; none are kept of a rough stack, which has many.
     value : float
         Squared distance plus penalties.
     """
@@ -213,6 +213,7 @@ class Point:
         bases = polar_factors(stack, scores, factors)
         pairs = zip(bases, stack.by_group(scores), strict=True)
         inner = np.concatenate([np.swapaxes(basis, 1, 2) @ view for basis, view in pairs])
+        del scores
         weighted = weighted_rows(stack, bases, factors)
         grams = [one.T @ one for one in (a, b, c)]
         if stack.is_sparse:
@@ -226,7 +227,7 @@ class Point:
         slope_b = np.einsum("krs,ks->rs", inner, a) - b @ (grams[0] * grams[2])
         penalty = ridge * sum(float(np.trace(one)) for one in grams)
         slopes = Factors(slope_a - ridge * a, slope_b - ridge * b, back - ridge * c)
-        return cls(stack, factors, bases, distance + penalty, distance, slopes)
+        return cls(stack, factors, [] if stack.is_rough else bases, distance + penalty, distance, slopes)
 
     @cached_property
     def system(self) -> System:
@@ -239,9 +240,10 @@ class Point:
 
 def weighted_rows(stack: Stack, bases: list[np.ndarray], factors: Factors) -> np.ndarray:
     """Return the evolving factors of all rows of a stack, times the weights of their slices."""
-    pairs = zip(bases, stack.split(factors.a), strict=True)
-    parts = [(basis @ (factors.b * own[:, None, :])).reshape(-1, factors.rank) for basis, own in pairs]
-    return np.concatenate(parts)
+    found = np.empty((stack.matrix.shape[0], factors.rank))
+    for basis, own, view in zip(bases, stack.split(factors.a), stack.by_group(found), strict=True):
+        np.matmul(basis, factors.b * own[:, None, :], out=view)
+    return found
 
 
 def polar_factors(stack: Stack, scores: np.ndarray, factors: Factors) -> list[np.ndarray]:
