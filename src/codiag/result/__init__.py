@@ -10,6 +10,7 @@ from codiag.result._solve import (
     degenerate_pairs,
     safe_scale,
     solve,
+    solve_together,
     warning_message,
     whole_norm,
 )
