@@ -23,3 +23,9 @@ def assert_same_factors(estimate, truth, tolerance: float) -> None:
 
 def assert_unit_columns(factor, tolerance: float) -> None:
     np.testing.assert_allclose(np.linalg.norm(np.asarray(factor), axis=0), 1, atol=tolerance)
+
+
+def assert_same_to_rounding(first, second) -> None:
+    """Two runs of the same computation: sums may be taken in another order where memory is aligned otherwise."""
+    largest = np.max(np.abs(second), initial=0.0, where=np.isfinite(second))
+    np.testing.assert_allclose(first, second, rtol=0, atol=1e-8 * largest)

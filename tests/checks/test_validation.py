@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import codiag
+from assertions import assert_same_to_rounding
 from codiag.diagonalize import UWEDGE, Jacobi, JDi, OrthogonalNewton, TwoSided
 from codiag.synthetic import matrix_stack, orthonormal_factor
 
@@ -55,7 +56,7 @@ def test_integers_are_converted():
     integers = np.round(10 * GOOD).astype(int)
     fit = codiag.joint_diagonalize(integers, orthogonal=True, rng=0)
     same = codiag.joint_diagonalize(integers.astype(float), orthogonal=True, rng=0)
-    np.testing.assert_array_equal(fit.factor, same.factor)
+    assert_same_to_rounding(fit.factor, same.factor)
     assert fit.factor.dtype == np.float64
 
 
@@ -115,7 +116,6 @@ def test_bad_weights(weights, words):
         (lambda: UWEDGE(rank=True), TypeError, "^rank must"),
         (lambda: OrthogonalNewton(rank=2.5), TypeError, "^rank must"),
         (lambda: UWEDGE(rank=4)(GOOD), ValueError, "^rank must"),
-        (lambda: Jacobi(max_rows=0), ValueError, "^max_rows must"),
         (lambda: UWEDGE(statistical_tol=-1.0), ValueError, "^statistical_tol must"),
         (lambda: UWEDGE(statistical_tol="a"), TypeError, "^statistical_tol must"),
         (lambda: TwoSided(orthogonal="no"), TypeError, "^orthogonal must"),

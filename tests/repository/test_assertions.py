@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from assertions import assert_same_factors, assert_unit_columns, largest_distance
+from assertions import assert_same_factors, assert_same_to_rounding, assert_unit_columns, largest_distance
 from codiag.synthetic import unit_factor
 
 
@@ -27,3 +27,12 @@ def test_largest_distance_is_the_largest():
 def test_unit_columns_fails_on_others():
     with pytest.raises(AssertionError):
         assert_unit_columns(2 * np.eye(3), 1e-3)
+
+
+def test_rounding_is_no_difference_and_more_is():
+    values = np.array([1.0, 1e-3, np.nan])
+    assert_same_to_rounding(values, values * (1 + 1e-12))
+    with pytest.raises(AssertionError):
+        assert_same_to_rounding(values, values * (1 + 1e-6))
+    with pytest.raises(AssertionError):
+        assert_same_to_rounding(np.array([1.0, np.nan, np.nan]), values)

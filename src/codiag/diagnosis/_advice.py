@@ -112,6 +112,8 @@ def _on_model(facts: Facts) -> Iterator[str]:
         )
     if _looks_like_counts(facts):
         yield "The variance of these counts grows with their mean: loss='poisson' may be better."
+    elif _is_binary(facts):
+        yield "All entries are 0 or 1: loss='bernoulli' models their probabilities."
     elif _has_heavy_tails(facts):
         yield "A few entries have much of the squared residual: loss='huber' limits their influence."
     deviance = fit._deviance
@@ -235,7 +237,17 @@ def _looks_like_counts(facts: Facts) -> bool:
         return False
     entries = to_double(to_host(fit._data.tensor.to_dense()))
     are_counts = bool(np.all((entries >= 0) & (entries == np.rint(entries)) & (entries < 2**53)))
-    return are_counts and float(model.deviations[-1]) > float(model.deviations[0])
+    are_binary = float(np.max(entries)) <= 1
+    return are_counts and not are_binary and float(model.deviations[-1]) > float(model.deviations[0])
+
+
+def _is_binary(facts: Facts) -> bool:
+    """Return whether all entries are 0 or 1, fitted by least squares with an error."""
+    fit = facts.fit
+    if facts.residual is None or fit._deviance is not None or fit._data is None or fit._is_exact:
+        return False
+    entries = to_host(fit._data.tensor.to_dense())
+    return bool(np.all((entries == 0) | (entries == 1)))
 
 
 def _has_heavy_tails(facts: Facts) -> bool:

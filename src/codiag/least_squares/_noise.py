@@ -12,7 +12,7 @@ from codiag._arrays import Array, adjoint, array_namespace, asarray_like, is_com
 from codiag.least_squares._components import unit_components
 from codiag.least_squares._gauss_newton import is_exact
 from codiag.problem import Problem
-from codiag.tensors import DenseTensor, FactoredTensor, Tensor
+from codiag.tensors import DenseTensor, FactoredTensor, Tensor, leading_eigenpairs, with_random_signs
 
 LEVEL = 1e-3
 """Share of residuals of pure noise that do not pass for it."""
@@ -70,7 +70,7 @@ def noise_excess(
 
     value, flipped, bound = _eigenvalue(residual, mode, n_left_out), list[float](), 0.0
     for n_flips in range(1, N_FLIPS + 1):
-        flipped.append(_eigenvalue(residual.with_random_signs(rng, shared), mode))
+        flipped.append(_eigenvalue(with_random_signs(residual, rng, shared), mode))
         if n_flips < math.isqrt(N_FLIPS):
             continue
         deviation = float(np.std(flipped, ddof=1))
@@ -83,7 +83,7 @@ def noise_excess(
 
 def _eigenvalue(tensor: Tensor, mode: int, n_left_out: int = 0) -> float:
     """Return the largest eigenvalue but some, as it would be if the rest had all the energy; zero if none is left."""
-    values = to_host(tensor.leading_eigenpairs(mode, min(n_left_out + 1, tensor.shape[mode]))[0])
+    values = to_host(leading_eigenpairs(tensor, mode, min(n_left_out + 1, tensor.shape[mode]))[0])
     if n_left_out == 0:
         return float(values[0])
     total = tensor.squared_norm()

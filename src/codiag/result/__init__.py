@@ -8,7 +8,6 @@ from codiag.result._solve import (
     canonical,
     congruences,
     degenerate_pairs,
-    safe_scale,
     solve,
     solve_together,
     warning_message,
