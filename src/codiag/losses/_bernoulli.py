@@ -20,7 +20,8 @@ class Bernoulli(Loss):
     With the logit link the sum of components is :math:`\log(p / (1 - p))`, of any sign. With odds it is
     :math:`p / (1 - p)`, which is near p where ones are rare, and factors are non-negative. Entries must be from 0 to 1.
     If components separate ones from zeros without error, the maximum-likelihood logits are infinite, as in logistic
-    regression, and ``converged`` is False.
+    regression: ``converged`` is False, and the warning names an index that holds nothing but ones or zeros, or says how
+    many entries are separated. A ridge bounds them.
 
     Parameters
     ----------
@@ -55,6 +56,10 @@ class Bernoulli(Loss):
     @property
     def needs_nonnegative(self) -> bool:
         return self.link == "odds"
+
+    @property
+    def infinite_at(self) -> tuple[float, ...]:
+        return (0.0, 1.0) if self.link == "logit" else (1.0,)
 
     def value(self, data: Array, model: Array) -> Array:
         xp = array_namespace(model)
