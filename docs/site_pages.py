@@ -136,7 +136,7 @@ def _module_of(name: str) -> str | None:
     return Path(path).resolve().relative_to(ROOT).as_posix() if path and Path(path).is_relative_to(ROOT) else None
 
 
-OVERVIEW = ("start", "guide", "coming_from", "theory", "api", "extending")
+OVERVIEW = ("start", "applications", "guide", "coming_from", "theory", "api", "extending")
 """Folders of pages that ``llms.txt`` lists."""
 
 

@@ -170,10 +170,7 @@ METHODS = {
     "nojd inverse": MethodCase(NOJD(plug_in="inverse", directions="orthonormal")),
     "nojd whole": MethodCase(NOJD(compress=False)),
     "als": MethodCase(ALS(init=NOJD(), tol=1e-12), least_squares=True),
-    "als orthogonalized": MethodCase(ALS(orthogonalize=5, tol=1e-12), least_squares=True, random_start=True),
-    "als from svd, line search": MethodCase(
-        ALS(init="svd", orthogonalize=3, line_search=True, tol=1e-12), least_squares=True, random_start=True
-    ),
+    "als from svd": MethodCase(ALS(init="svd", tol=1e-12), least_squares=True, random_start=True),
     "nls": MethodCase(NLS(n_starts=3), least_squares=True, random_start=True),
     "nls from nojd": MethodCase(NLS(init=NOJD()), least_squares=True),
     "tpm": MethodCase(TPM(), orthogonal=True),
@@ -294,6 +291,7 @@ LOSSES = {
     "poisson, log": LossCase(Poisson("log"), _normal),
     "bernoulli": LossCase(Bernoulli(), _normal),
     "bernoulli, odds": LossCase(Bernoulli("odds"), lambda *size: _gamma(*size) / 3),
+    "bernoulli, rate": LossCase(Bernoulli("rate"), lambda *size: _gamma(*size) / 3),
     "negative binomial": LossCase(NegativeBinomial(0.3), _gamma),
     "huber": LossCase(Huber(1.0), _normal),
     "exponential": LossCase(example("loss").Exponential(), _gamma),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -328,10 +330,14 @@ def test_demo_prints_a_table_and_draws_the_spectra(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     for name, value in {"SHAPE": (6, 20, 15), "RANK": 3, "STARTS": 2}.items():
         monkeypatch.setattr(f"codiag.cli.demo.{name}", value)
+    monkeypatch.setattr("codiag.cli.commands.stdout.width", 120)
     said = run("demo", "--figure", tmp_path / "demo.png")
     assert "Spectra of 3 substances in 6 mixtures" in said
-    assert "cover the truth in" in said
+    shares = re.findall(r"^ *codiag.*?(\d+)%, (\d+)%, (\d+)%", said, re.MULTILINE)
+    assert len(shares) == 2, said
+    assert all(int(share) > 50 for row in shares for share in row)
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+    assert "--force" in refused("demo", "--figure", tmp_path / "demo.png")
 
 
 def test_help_lists_the_commands_and_version_the_version():

@@ -110,7 +110,7 @@ class TestFits:
         assert fit.converged
         assert_same_factors(fit, factors, 1e-6)
 
-    @pytest.mark.parametrize("method", [None, ALS(init="svd", line_search=True)], ids=["auto", "als"])
+    @pytest.mark.parametrize("method", [None, ALS(init="svd")], ids=["auto", "als"])
     @pytest.mark.parametrize("observed", [False, True])
     def test_results_satisfy_it(self, name, method, observed):
         """Up to the size of columns, which goes into the weights."""

@@ -22,9 +22,8 @@ from snippets import alike, needs, run, says, snippets  # noqa: E402
 pytestmark = pytest.mark.slow
 
 ELSEWHERE = {"scale.md"}  # tests/repository/test_scale_page.py
-PAGES = sorted(
-    path for folder in (".", "start", "guide", "coming_from", "theory") for path in DOCS.glob(f"{folder}/*.md")
-)
+FOLDERS = (".", "start", "applications", "guide", "coming_from", "theory")
+PAGES = sorted(path for folder in FOLDERS for path in DOCS.glob(f"{folder}/*.md"))
 README = DOCS.parent / "README.md"
 SCRIPTS = sorted([*DOCS.glob("extending/*.py"), *DOCS.parent.glob("examples/*/*.py")])
 WITH_CODE = [path for path in PAGES if path.name not in ELSEWHERE and snippets(path.read_text())]

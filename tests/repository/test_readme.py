@@ -74,6 +74,7 @@ class TestRecord:
         "random start with 1000",
         "BSD-3",
         "HDF5",
+        "November 2026",
     )
     """Numbers of the README that nobody measures."""
 

@@ -18,7 +18,15 @@ from codiag.least_squares._operators import (
 from codiag.least_squares._rank_one import N_TERMS, distinct_terms
 from codiag.least_squares._tolerances import PER_UNKNOWN, ROUNDING, TOLERANCE
 from codiag.problem import Problem
-from codiag.tensors import DenseTensor, FactoredTensor, Products, SquaredDistance, Tensor, host_array, is_large
+from codiag.tensors import (
+    DenseTensor,
+    FactoredTensor,
+    Products,
+    SquaredDistance,
+    Tensor,
+    array_in_double_precision,
+    is_large,
+)
 from codiag.tensors.entries import DenseEntries, ObservedEntries
 
 
@@ -136,10 +144,10 @@ class LeastSquares(Objective):
 
     @cached_property
     def _held(self) -> ObservedEntries | None:
-        """The entries if they are observed in part, or in the memory of the host in double precision."""
+        """The entries if they are observed in part, or few, in memory and in double precision."""
         if self.entries is not None or is_large(self.tensor.shape):
             return self.entries
-        array = host_array(self.tensor)
+        array = array_in_double_precision(self.tensor)
         return None if array is None else DenseEntries(array, None)
 
     def _gradient(self, point: Array, products: Sequence[Array]) -> Array:
@@ -204,7 +212,7 @@ class LeastSquares(Objective):
 
     def terms(self, components: FactoredTensor, n: int = N_TERMS, residual: Tensor | None = None) -> Terms:
         residual = self.residual(components) if residual is None else residual
-        return distinct_terms(residual, n, self.problem.constraints)
+        return [term.on_host() for term in distinct_terms(residual, n, self.problem.constraints)]
 
     def linearized(self, components: FactoredTensor) -> Problem:
         return self.problem

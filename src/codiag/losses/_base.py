@@ -304,6 +304,22 @@ class Loss(ABC):
         """
         return self
 
+    def for_unlisted_zeros(self) -> Loss:
+        """Return the loss that the name of this one stands for if the zeros of a tensor are too many to be visited.
+
+        Returns
+        -------
+        Loss
+            This one, if there is no other.
+
+        Examples
+        --------
+        >>> from codiag.losses import Bernoulli
+        >>> Bernoulli().for_unlisted_zeros()
+        Bernoulli(link='rate')
+        """
+        return self
+
     def check(self, least: float, largest: float) -> None:  # noqa: B027
         """Raise if entries cannot have been drawn from the loss.
 

@@ -16,7 +16,7 @@ from codiag._checks import as_rank, as_real_array
 from codiag.constraints import Constraint, Constraints, ConstraintsLike, as_constraints, check_constraints
 from codiag.labels import Labels, LabelsLike, read_labelled
 from codiag.losses import Loss, as_loss
-from codiag.problem._loss import check_complex, check_loss, implied_constraints
+from codiag.problem._loss import absent_as, check_complex, check_loss, for_storage, implied_constraints
 from codiag.problem._observed import ObservedTensor, after_first_look, combined_weights, without_missing
 from codiag.problem._symmetry import (
     Symmetry,
@@ -111,16 +111,19 @@ class Problem:
         if isinstance(rank, str | None) and not is_open:
             raise TypeError(f"rank must be an integer, or 'auto' for what choose_rank chooses; got {rank!r}")
         wanted, noise = None if is_open else rank, as_loss(loss)
-        raw, own_labels = read_labelled(tensor)
+        raw, own_labels = read_labelled(tensor, absent_as(noise))
         checked, entry_weights, symmetry = _checked_data(raw, wanted, combined_weights(mask, weights), symmetric)
         known = _checked_labels(own_labels if labels is None else Labels.of(labels), checked)
         names = () if known is None else known.names
+        data = ObservedTensor(checked, entry_weights, symmetry)
+        if isinstance(loss, str) and noise is not None:
+            noise = for_storage(noise, data)
         given = implied_constraints(noise, as_constraints(constraints, checked.order, names), checked.order)
         checked_fields: dict[str, Any] = {
             "constraints": shared_constraints(given, groups_of(symmetry, checked.order)),
             "second_moment": None if second_moment is None else _checked_moment(second_moment, checked),
             "labels": known,
-            "data": ObservedTensor(checked, entry_weights, symmetry),
+            "data": data,
             "loss": noise,
         }
         if entry_weights is not None and not is_dask_array(entry_weights) and not _has_any(entry_weights):

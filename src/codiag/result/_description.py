@@ -33,7 +33,8 @@ def description(fit: Factorization) -> str:
 def _of_model(fit: Factorization) -> str:
     problem, sizes = fit.problem, " x ".join(map(str, fit.shape))
     n_missing = math.prod(fit.shape) - problem.n_observed
-    missing = f", of which {n_missing / math.prod(fit.shape):.2g} of the entries are missing," if n_missing else ""
+    share = 100 * n_missing / math.prod(fit.shape)
+    missing = f", of which {share:.2g} % of the entries are missing," if n_missing else ""
     rules = [None if rule is None else repr(rule) for rule in problem.constraints or ()]
     names = [f"mode {mode}" for mode in range(len(fit.shape))] if problem.labels is None else problem.labels.names
     bound = ""

@@ -31,11 +31,15 @@ from codiag.constraints import Constraint
 from codiag.least_squares import DEGENERATE_RATIO, LeastSquares, largest_product, unit_components
 from codiag.methods import Method, checked_fit
 from codiag.problem import Estimate, Problem
-from codiag.reduction import HOST_WORK, prepared
+from codiag.reduction import prepared
 from codiag.result._factorization import Factorization
 from codiag.result._linearization import deviance_of, kept, relative_error_of
 from codiag.result._separation import separation
 from codiag.tensors import FactoredTensor, is_large
+
+HOST_WORK = 2**21
+"""Entries times rank up to which a tensor on an accelerator is copied to the host and solved there: products with all
+of its entries then take less time on the host than launching them on the accelerator."""
 
 
 def solve(problem: Problem, method: Method, rng: Any = None) -> Factorization:

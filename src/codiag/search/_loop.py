@@ -329,18 +329,19 @@ def local_minimum(
 
 
 def chance_of_lower(ends: Sequence[LocalMinimum]) -> float:
-    r"""Return the chance that a lower minimum was missed; zero if the residual shows that there is none.
+    """Return the chance that a lower minimum was missed; zero if the residual shows that there is none."""
+    return 0.0 if shows_optimum(ends) else chance_missed(len(ends), n_hits(ends))
 
-    Of n starts h have ended at the lowest minimum. If there is a lower one that is as easily met, with the probability
-    q of Beta(h + 1, n - h + 1), the posterior under a uniform prior, n starts miss it with the probability
-    :math:`E (1 - q)^n = \binom{2n - h}{n} / \binom{2n + 1}{n}`: .28 if one of four has met the lowest minimum, .008 if
-    all have. Compare C. G. E. Boender and A. H. G. Rinnooy Kan, "Bayesian stopping rules for multistart global
-    optimization methods", Math. Programming 37, 1987.
+
+def chance_missed(n: int, n_hits: int) -> float:
+    r"""Return the chance that n starts miss a lower minimum, if `n_hits` of them have ended at the lowest.
+
+    If there is a lower one that is as easily met, with the probability q of Beta(h + 1, n - h + 1), the posterior under
+    a uniform prior, n starts miss it with the probability :math:`E (1 - q)^n = \binom{2n - h}{n} / \binom{2n + 1}{n}`:
+    .28 if one of four has met the lowest minimum, .008 if all have. Compare C. G. E. Boender and A. H. G. Rinnooy Kan,
+    "Bayesian stopping rules for multistart global optimization methods", Math. Programming 37, 1987.
     """
-    if shows_optimum(ends):
-        return 0.0
-    n = len(ends)
-    return math.comb(2 * n - n_hits(ends), n) / math.comb(2 * n + 1, n)
+    return math.comb(2 * n - n_hits, n) / math.comb(2 * n + 1, n)
 
 
 def shows_optimum(ends: Sequence[LocalMinimum]) -> bool:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._arrays import BLOCK, asarray_like, conjugate, normal_draws, to_double, to_host
+from codiag._arrays import BLOCK, asarray_like, normal_draws, to_double, to_host
 from codiag.least_squares import Batch, Log, LossBatch, member_seconds, objective_of
 from codiag.problem import Problem
-from codiag.reduction import dominant_bases
+from codiag.reduction import dominant_core
 from codiag.starts._start import Start
 from codiag.tensors import DenseTensor, FactoredTensor, is_large
 
@@ -81,11 +81,8 @@ class Pool:
             self._shares = weights.astype(np.float64)
             n_columns = rank**2
         else:
-            tensor = DenseTensor.of(self._entries, symmetric=False)
-            bases = dominant_bases(tensor, 2 * rank)
-            self._bases = [None if basis is None else to_host(basis) for basis in bases]
-            turned = [None if basis is None else conjugate(basis) for basis in self._bases]
-            self._entries = to_host(tensor.compress(*turned).to_dense())
+            self._bases, core = dominant_core(DenseTensor.of(self._entries, symmetric=False), 2 * rank)
+            self._entries = core.to_dense()
         sizes = self._entries.shape
         self.most_members = max(BLOCK * max(sizes) // (self._entries.size * n_columns), ROUNDS[-1][0])
         self.sweep_seconds = member_seconds(problem, self._entries.size)
@@ -124,4 +121,4 @@ class Pool:
             for factor, basis, sign in zip(batch.member(place), self._bases, self._one_sided, strict=True)
         ]
         found = [asarray_like(factor, reference) for factor in outside]
-        return FactoredTensor(asarray_like(np.ones(self._problem.rank), reference), found, symmetric=False)
+        return FactoredTensor(asarray_like(np.ones(self._problem.rank), reference), found, symmetric=False).on_host()
