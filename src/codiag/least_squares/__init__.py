@@ -11,6 +11,7 @@ A method of your own may use them: `codiag.extending` shows them.
 
 from codiag.least_squares._alternating import alternate
 from codiag.least_squares._batch import Batch
+from codiag.least_squares._batch_loss import LossBatch
 from codiag.least_squares._budget import (
     INTERRUPTED,
     Budget,
@@ -19,6 +20,7 @@ from codiag.least_squares._budget import (
     interrupts_end_searches,
     largest_product,
     logger,
+    member_seconds,
     step_seconds,
     sweep_seconds,
     terms_seconds,

@@ -35,6 +35,7 @@ from codiag.problem import Estimate, Problem
 from codiag.reduction import prepared, safe_scale
 from codiag.result._factorization import Factorization
 from codiag.result._linearization import deviance_of, kept, relative_error_of
+from codiag.result._separation import separation
 from codiag.search import joins, search_together
 from codiag.tensors import FactoredTensor, is_large
 
@@ -103,7 +104,9 @@ def _in_library_of(fit: Factorization, problem: Problem) -> Factorization:
 
 def warning_message(fit: Factorization, method: Method) -> str | None:
     """Return the text of the warning about a fit, or None if there is nothing to warn of."""
-    largest, norm = float(np.max(np.abs(to_host(fit.weights)))), whole_norm(fit)
+    largest, norm, separated = float(np.max(np.abs(to_host(fit.weights)))), whole_norm(fit), separation(fit)
+    if separated:
+        return f"{type(method).__name__} did not converge. {separated}"
     tensor = f"a tensor of {' x '.join(map(str, fit.shape))}"
     if largest > DEGENERATE_RATIO * norm or (fit.converged and _has_large_degenerate_pair(fit)):
         return (
