@@ -40,6 +40,7 @@ from codiag.least_squares._gauss_newton import (
     State,
     Steps,
     are_degenerate,
+    descend,
     evaluated,
     is_exact,
     negligible_gain,
@@ -66,7 +67,7 @@ from codiag.least_squares._noise import (
     stacked_excess,
 )
 from codiag.least_squares._objective import Objective
-from codiag.least_squares._operators import CurvatureOperator, GaussNewtonOperator
+from codiag.least_squares._operators import CurvatureOperator, GaussNewtonOperator, UnrestrictedOperator
 from codiag.least_squares._parametrization import Parametrization
 from codiag.least_squares._rank_one import N_TERMS, best_rank_one, distinct_terms, split_columns, strongest_terms
 from codiag.least_squares._symmetric_basis import SymmetricBasis, symmetric_basis
