@@ -35,6 +35,8 @@ from codiag.problem import Estimate, Problem
 from codiag.reduction import prepared, safe_scale
 from codiag.result._factorization import Factorization
 from codiag.result._linearization import deviance_of, kept, relative_error_of
+from codiag.result._separation import separation
+from codiag.result._strengths import has_open_strengths, with_strengths, without_penalties
 from codiag.search import joins, search_together
 from codiag.tensors import FactoredTensor, is_large
 
@@ -45,6 +47,10 @@ of its entries then take less time on the host than launching them on the accele
 
 def solve(problem: Problem, method: Method, rng: Any = None) -> Factorization:
     """Run `factorize` without issuing warnings; `warning_message` returns the text of the warning."""
+    if has_open_strengths(problem):
+        rng = as_generator(rng, apart=True)
+        plain = solve(without_penalties(problem), method, rng)
+        problem = with_strengths(problem, plain._components, rng)
     if _is_faster_on_host(problem, method):
         return _in_library_of(solve(problem.on_host(), method, rng), problem)
     with few_threads(largest_product(problem)):
@@ -103,7 +109,9 @@ def _in_library_of(fit: Factorization, problem: Problem) -> Factorization:
 
 def warning_message(fit: Factorization, method: Method) -> str | None:
     """Return the text of the warning about a fit, or None if there is nothing to warn of."""
-    largest, norm = float(np.max(np.abs(to_host(fit.weights)))), whole_norm(fit)
+    largest, norm, separated = float(np.max(np.abs(to_host(fit.weights)))), whole_norm(fit), separation(fit)
+    if separated:
+        return f"{type(method).__name__} did not converge. {separated}"
     tensor = f"a tensor of {' x '.join(map(str, fit.shape))}"
     if largest > DEGENERATE_RATIO * norm or (fit.converged and _has_large_degenerate_pair(fit)):
         return (
@@ -195,8 +203,12 @@ def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
     xp = array_namespace(components.weights)
     unit = unit_components(components)
     unit = unit.changed(lambda factor, _: _without_zero_columns(factor))
-    unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
-    weights, constraints = unit.weights, problem.constraints or (None,) * unit.order
+    constraints = problem.constraints or (None,) * unit.order
+    orders = (rule.order_of(factor) for rule, factor in zip(constraints, unit.factors, strict=True) if rule is not None)
+    known = next((order for order in orders if order is not None), None)
+    falling = xp.argsort(xp.abs(unit.weights), descending=True, stable=True)
+    unit = unit.columns(to_host(falling).tolist() if known is None else known)
+    weights = unit.weights
     if not (problem.symmetric is True and unit.symmetric):
         signs = _mode_signs(unit, problem)
         weights = weights * conjugate(math.prod(signs))
