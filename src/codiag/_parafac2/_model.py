@@ -362,11 +362,11 @@ class System:
         ]
         return np.concatenate([each.reshape(len(a), i.size, a.shape[2] ** 2) for each in parts], axis=2)
 
-    def _without_rotations(self, part: slice, moved: np.ndarray) -> np.ndarray:
+    def _without_rotations(self, part: slice, change: np.ndarray) -> np.ndarray:
         """Return changes of the fit, in the coordinates of `decomposed`, less those that rotations of bases undo."""
         sizes = self.decomposed[1][part]
         shares = sizes[:, :, None] / np.maximum(np.hypot(sizes[:, :, None], sizes[:, None, :]), 1e-300)
-        weighted = shares * moved
+        weighted = shares * change
         return np.asarray(shares * (weighted + np.swapaxes(weighted, 1, 2)))
 
     def coupled(self, step_b: np.ndarray, inside: np.ndarray) -> np.ndarray:
@@ -375,9 +375,9 @@ class System:
         for part in self._ranges():
             (for_b, for_c), a = self._turned(part), self.factors.a[part, None]
             columns, right = np.swapaxes(self.decomposed[0][part], 1, 2), self.decomposed[2][part]
-            moved = (columns @ step_b * a) @ np.swapaxes(for_c, 1, 2)
-            moved += (for_b * a) @ np.swapaxes(right @ inside, 1, 2)
-            found[part] = np.sum(for_b * (self._without_rotations(part, moved) @ for_c), axis=1)
+            change = (columns @ step_b * a) @ np.swapaxes(for_c, 1, 2)
+            change += (for_b * a) @ np.swapaxes(right @ inside, 1, 2)
+            found[part] = np.sum(for_b * (self._without_rotations(part, change) @ for_c), axis=1)
         return found
 
     def coupled_back(self, step_a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -385,10 +385,10 @@ class System:
         by_b, by_c = np.zeros((2, self.factors.rank, self.factors.rank))
         for part in self._ranges():
             (for_b, for_c), a = self._turned(part), self.factors.a[part, None]
-            moved = (for_b * step_a[part, None]) @ np.swapaxes(for_c, 1, 2)
-            moved, (left, _, right) = self._without_rotations(part, moved), self.decomposed
-            by_b += np.sum(left[part] @ (moved @ for_c) * a, axis=0)
-            by_c += np.sum(np.swapaxes(right[part], 1, 2) @ (np.swapaxes(moved, 1, 2) @ for_b) * a, axis=0)
+            change = (for_b * step_a[part, None]) @ np.swapaxes(for_c, 1, 2)
+            change, (left, _, right) = self._without_rotations(part, change), self.decomposed
+            by_b += np.sum(left[part] @ (change @ for_c) * a, axis=0)
+            by_c += np.sum(np.swapaxes(right[part], 1, 2) @ (np.swapaxes(change, 1, 2) @ for_b) * a, axis=0)
         return by_b, by_c
 
     def curvatures(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:

@@ -10,6 +10,7 @@ from codiag.result._solve import (
     congruences,
     degenerate_pairs,
     solve,
+    solve_together,
     warning_message,
     whole_norm,
 )
