@@ -36,6 +36,14 @@ DETERMINED, ROUGHLY, NOT, UNKNOWN = "determined", "roughly determined", "not det
 """Verdicts on a component, by its expected congruence with the true one: at least `EQUAL`, at least `FAIR`, less."""
 
 
+def verdict_by(error: float) -> str:
+    """Return the verdict on a component whose column has a standard error, relative to its length."""
+    if math.isnan(error):
+        return UNKNOWN
+    congruence = 1 - error**2 / 2
+    return DETERMINED if congruence >= EQUAL else ROUGHLY if congruence >= FAIR else NOT
+
+
 @dataclass(frozen=True, eq=False)
 class Facts:
     """What an assessment is made of, each computed when it is asked for.
@@ -240,13 +248,10 @@ class Facts:
             return NOT, "the noise is not known, since there are no more entries than parameters"
         if self.significances[r] <= 1:
             return NOT, "not significant, since noise may have terms as large"
-        error = float(self.errors[r])
-        if math.isnan(error):
-            return UNKNOWN, "standard errors were not computed"
-        congruence = 1 - error**2 / 2
-        if congruence >= EQUAL:
-            return DETERMINED, ""
-        return ROUGHLY if congruence >= FAIR else NOT, self._reason(r, error)
+        verdict = verdict_by(error := float(self.errors[r]))
+        if verdict == UNKNOWN:
+            return verdict, "standard errors were not computed"
+        return verdict, "" if verdict == DETERMINED else self._reason(r, error)
 
     def _reason(self, r: int, error: float) -> str:
         """Return why a component is not determined."""
