@@ -273,7 +273,7 @@ def test_conjugate_gradients_solve_for_what_matters_only():
     factor = rng.standard_normal((40, 40))
     matrix, right = factor @ factor.T + np.eye(40), 1e-3 * rng.standard_normal((40, 1))
     counts = []
-    for options in ({}, {"negligible": 1e-7}, {"beside": 1e-2}, {"beside": 1e6}):
+    for options in ({}, {"negligible": 1e-7}, {"beside": 1e-3}, {"beside": 1e6}):
         n_products = 0
 
         def multiply(move):

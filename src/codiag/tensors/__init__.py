@@ -35,7 +35,7 @@ from codiag.tensors._convert import array_of, as_tensor, components_of, n_axes, 
 from codiag.tensors._dense import DenseTensor, array_in_double_precision, mean_over_permutations, symmetrize
 from codiag.tensors._factored import FactoredTensor, scaled_factors
 from codiag.tensors._moments import CrossMomentTensor, MomentTensor, weighted_product
-from codiag.tensors._sketch import OVERSAMPLING, SMALL_SIZE, is_large, range_rank, sketch_width
+from codiag.tensors._sketch import OVERSAMPLING, SMALL_SIZE, Sketch, is_large, power_iteration, range_rank, sketch_width
 from codiag.tensors._sparse import SparseTensor
 from codiag.tensors._spectra import leading_eigenpairs, shows_ranges, thinned, with_random_signs
 from codiag.tensors._sums import (

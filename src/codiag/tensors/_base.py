@@ -68,6 +68,8 @@ class Tensor(ABC):
         Whether entries that are not stored are missing; otherwise they are zero.
     is_validated : bool
         Whether all entries are known to be finite. Large data is checked in the first pass over it, not before.
+    is_on_accelerator : bool
+        Whether the entries are an array on an accelerator, where there is room beside them.
     is_absent : bool
         Whether entries were left out of a result, so that only the shape is known.
 
@@ -110,6 +112,7 @@ class Tensor(ABC):
     holds_entries: bool = False
     is_partial: bool = False
     is_validated: bool = True
+    is_on_accelerator: bool = False
     is_absent: bool = False
     _sketch: Sketch | None = None
 

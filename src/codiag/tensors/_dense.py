@@ -67,6 +67,7 @@ class DenseTensor(StoredTensor):
         self.shape = check_shape(entries.shape)
         self.symmetric = declared_symmetry(symmetric, self.shape)
         self._memory_order = _memory_order(self._entries)
+        self.is_on_accelerator = not on_host(self._entries)
         self.is_validated = not (check and is_large(self.shape))
         if check and self.is_validated:
             self.check()
@@ -148,7 +149,9 @@ class DenseTensor(StoredTensor):
             columns += [] if last is None or any(last is known for known in columns) else [last]
         joined = array_namespace(*columns).concat(columns, axis=1) if len(columns) > 1 else next(iter(columns), None)
         width = max([request.width for request in sums] + ([] if joined is None else [joined.shape[1]]), default=0)
-        entries, parts = self._parts(order, width)
+        # On an accelerator one chunk is enough if no array of its size is formed.
+        is_formed = self._entries.dtype != self.reference.dtype or any(request.forms_entries for request in sums)
+        entries, parts = self._parts(order, width, room=64 if is_formed else 2**10)
         threads = _n_readers() if on_host(self._entries) and len(parts) > 1 else 1
         if threads > 1:
             entries, parts = self._parts(order, width, threads)
@@ -179,16 +182,16 @@ class DenseTensor(StoredTensor):
         for rows in logged(parts, len(parts), self.shape, ()):
             yield rows, self._cast(entries[rows, ...])
 
-    def _parts(self, order: Sequence[int], width: int, threads: int = 1) -> tuple[Array, list[slice]]:
+    def _parts(self, order: Sequence[int], width: int, threads: int = 1, room: int = 64) -> tuple[Array, list[slice]]:
         """Return the entries with the modes in the given order, and the rows of each chunk of them.
 
-        So many slabs are in memory together, as one for each thread.
+        So many slabs are in memory together, as one for each thread; on an accelerator so many blocks.
         """
         xp = array_namespace(self._entries)
         is_permuted = tuple(order) != tuple(range(self.order))
         entries = xp.permute_dims(self._entries, tuple(order)) if is_permuted else self._entries
         row = threads * math.prod(entries.shape[1:-1]) * max(entries.shape[-1], width)
-        return entries, list(blocks(entries.shape[0], row, scale=1 if on_host(self._entries) else 64))
+        return entries, list(blocks(entries.shape[0], row, scale=1 if on_host(self._entries) else room))
 
     def _cast(self, block: Array) -> Array:
         dtype = self.reference.dtype

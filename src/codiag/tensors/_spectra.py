@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import eigsh
 
-from codiag._arrays import Array, adjoint, array_namespace, asarray_like
+from codiag._arrays import Array, adjoint, array_namespace, asarray_like, eigenpairs
 from codiag.tensors._base import Tensor
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._sparse import SparseTensor
@@ -59,7 +59,7 @@ def _gram_eigenpairs(entries: Array, mode: int, count: int) -> tuple[Array, Arra
     side = xp.reshape(xp.moveaxis(entries, mode, 0), (entries.shape[mode], -1))
     is_tall = side.shape[0] > side.shape[1]
     gram = adjoint(side) @ side if is_tall else side @ adjoint(side)
-    values, vectors = xp.linalg.eigh(gram)
+    values, vectors = eigenpairs(gram)
     count = min(count, gram.shape[0])
     values, vectors = xp.flip(values[-count:]), xp.flip(vectors[:, -count:], axis=1)
     if is_tall:
