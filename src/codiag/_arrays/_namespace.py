@@ -21,12 +21,20 @@ BLOCK = 2**22
 
 _NUMPY, _HOST_TYPES = array_api_compat.array_namespace(np.zeros(0)), {np.ndarray}
 
+_NAMESPACES: dict[frozenset[type], Any] = {}
+"""The namespaces of arrays of one type that were asked for: fits ask for them thousands of times."""
+
 
 def array_namespace(*arrays: Array) -> Any:
     """Return the namespace of the library of arrays, with a shortcut for NumPy, which speeds up small problems."""
-    if {*map(type, arrays)} == _HOST_TYPES:
+    kinds = {*map(type, arrays)}
+    if kinds == _HOST_TYPES:
         return _NUMPY
-    return array_api_compat.array_namespace(*arrays)
+    key = frozenset(kinds)
+    if key in _NAMESPACES:
+        return _NAMESPACES[key]
+    found = array_api_compat.array_namespace(*arrays)
+    return _NAMESPACES.setdefault(key, found) if len(key) == 1 else found
 
 
 def asarray_like(values: np.ndarray, reference: Array) -> Array:
