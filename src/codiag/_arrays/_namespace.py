@@ -16,6 +16,9 @@ Array: TypeAlias = Any
 TensorLike: TypeAlias = Any
 """A tensor for `codiag.factorize`: an array of any library, a COO tensor, a labelled table, or a `Tensor`."""
 
+SMALL_MATRIX = 200
+"""Rows of a matrix up to which the host finds eigenvectors faster than an accelerator, which launches many kernels."""
+
 BLOCK = 2**22
 """Entries of intermediate results that are formed at a time: 32 MB in double precision."""
 
@@ -178,9 +181,9 @@ def identity(size: int, reference: Array) -> Array:
 
 
 def eigenpairs(matrix: Array) -> tuple[Array, Array]:
-    """Return the eigenvalues of a Hermitian matrix, ascending, and eigenvectors, which the host finds fastest."""
+    """Return the eigenvalues of a Hermitian matrix, ascending, and eigenvectors: of a small one, by the host."""
     xp = array_namespace(matrix)
-    if on_host(matrix):
+    if on_host(matrix) or matrix.shape[0] > SMALL_MATRIX:
         return tuple(xp.linalg.eigh(matrix))
     values, vectors = np.linalg.eigh(to_host(matrix))
     return xp.asarray(values, device=device(matrix)), asarray_like(vectors, matrix)
