@@ -194,7 +194,7 @@ class Point:
     Attributes
     ----------
     bases : list of arrays (n, length, rank)
-        Group by group.
+        Group by group; none are kept of a rough stack, which has many.
     value : float
         Squared distance plus penalties.
     """
@@ -213,6 +213,7 @@ class Point:
         bases = polar_factors(stack, scores, factors)
         pairs = zip(bases, stack.by_group(scores), strict=True)
         inner = np.concatenate([np.swapaxes(basis, 1, 2) @ view for basis, view in pairs])
+        del scores
         weighted = weighted_rows(stack, bases, factors)
         grams = [one.T @ one for one in (a, b, c)]
         if stack.is_sparse:
@@ -226,7 +227,7 @@ class Point:
         slope_b = np.einsum("krs,ks->rs", inner, a) - b @ (grams[0] * grams[2])
         penalty = ridge * sum(float(np.trace(one)) for one in grams)
         slopes = Factors(slope_a - ridge * a, slope_b - ridge * b, back - ridge * c)
-        return cls(stack, factors, bases, distance + penalty, distance, slopes)
+        return cls(stack, factors, [] if stack.is_rough else bases, distance + penalty, distance, slopes)
 
     @cached_property
     def system(self) -> System:
@@ -239,9 +240,10 @@ class Point:
 
 def weighted_rows(stack: Stack, bases: list[np.ndarray], factors: Factors) -> np.ndarray:
     """Return the evolving factors of all rows of a stack, times the weights of their slices."""
-    pairs = zip(bases, stack.split(factors.a), strict=True)
-    parts = [(basis @ (factors.b * own[:, None, :])).reshape(-1, factors.rank) for basis, own in pairs]
-    return np.concatenate(parts)
+    found = np.empty((stack.matrix.shape[0], factors.rank))
+    for basis, own, view in zip(bases, stack.split(factors.a), stack.by_group(found), strict=True):
+        np.matmul(basis, factors.b * own[:, None, :], out=view)
+    return found
 
 
 def polar_factors(stack: Stack, scores: np.ndarray, factors: Factors) -> list[np.ndarray]:
@@ -360,11 +362,11 @@ class System:
         ]
         return np.concatenate([each.reshape(len(a), i.size, a.shape[2] ** 2) for each in parts], axis=2)
 
-    def _without_rotations(self, part: slice, moved: np.ndarray) -> np.ndarray:
+    def _without_rotations(self, part: slice, change: np.ndarray) -> np.ndarray:
         """Return changes of the fit, in the coordinates of `decomposed`, less those that rotations of bases undo."""
         sizes = self.decomposed[1][part]
         shares = sizes[:, :, None] / np.maximum(np.hypot(sizes[:, :, None], sizes[:, None, :]), 1e-300)
-        weighted = shares * moved
+        weighted = shares * change
         return np.asarray(shares * (weighted + np.swapaxes(weighted, 1, 2)))
 
     def coupled(self, step_b: np.ndarray, inside: np.ndarray) -> np.ndarray:
@@ -373,9 +375,9 @@ class System:
         for part in self._ranges():
             (for_b, for_c), a = self._turned(part), self.factors.a[part, None]
             columns, right = np.swapaxes(self.decomposed[0][part], 1, 2), self.decomposed[2][part]
-            moved = (columns @ step_b * a) @ np.swapaxes(for_c, 1, 2)
-            moved += (for_b * a) @ np.swapaxes(right @ inside, 1, 2)
-            found[part] = np.sum(for_b * (self._without_rotations(part, moved) @ for_c), axis=1)
+            change = (columns @ step_b * a) @ np.swapaxes(for_c, 1, 2)
+            change += (for_b * a) @ np.swapaxes(right @ inside, 1, 2)
+            found[part] = np.sum(for_b * (self._without_rotations(part, change) @ for_c), axis=1)
         return found
 
     def coupled_back(self, step_a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -383,10 +385,10 @@ class System:
         by_b, by_c = np.zeros((2, self.factors.rank, self.factors.rank))
         for part in self._ranges():
             (for_b, for_c), a = self._turned(part), self.factors.a[part, None]
-            moved = (for_b * step_a[part, None]) @ np.swapaxes(for_c, 1, 2)
-            moved, (left, _, right) = self._without_rotations(part, moved), self.decomposed
-            by_b += np.sum(left[part] @ (moved @ for_c) * a, axis=0)
-            by_c += np.sum(np.swapaxes(right[part], 1, 2) @ (np.swapaxes(moved, 1, 2) @ for_b) * a, axis=0)
+            change = (for_b * step_a[part, None]) @ np.swapaxes(for_c, 1, 2)
+            change, (left, _, right) = self._without_rotations(part, change), self.decomposed
+            by_b += np.sum(left[part] @ (change @ for_c) * a, axis=0)
+            by_c += np.sum(np.swapaxes(right[part], 1, 2) @ (np.swapaxes(change, 1, 2) @ for_b) * a, axis=0)
         return by_b, by_c
 
     def curvatures(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codiag._parafac2._model import Factors, Point, Rules, Stack
+from codiag._parafac2._model import Factors, Point, Rules, Stack, polar_factors
 from codiag._parafac2._search import Found, refitted_weights, search
 from codiag._parafac2._slices import Slices
 from codiag._parafac2._steps import Minimum, minimize
@@ -72,11 +72,12 @@ def solve(slices: Slices, rank: int, rules: Rules, rng: np.random.Generator, sta
     end = found.minimum
     point = Point.at(stack, end.point.factors, rules.ridge)
     distance = point.distance if seen is None else _observed_distance(point, seen)
-    flat = np.concatenate([basis.reshape(-1, rank) for basis in point.bases])
-    bases = tuple(slices.split(np.where(places[:, None] >= 0, flat[places], 0.0)))
+    bases = polar_factors(stack, stack.times(point.factors.c), point.factors)
+    flat = np.concatenate([basis.reshape(-1, rank) for basis in bases])
+    projections = tuple(slices.split(np.where(places[:, None] >= 0, flat[places], 0.0)))
     factors = Factors(point.factors.a[np.argsort(order)] * scale, point.factors.b, point.factors.c)
     relative = (math.sqrt(max(value, 0.0) / slices.n_observed) for value in (distance, *end.values))
-    return Solution(factors, bases, tuple(relative), end.converged, tuple(found.history), found.p_missed)
+    return Solution(factors, projections, tuple(relative), end.converged, tuple(found.history), found.p_missed)
 
 
 def in_form(found: Solution) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, ...]]:

@@ -18,7 +18,7 @@ from codiag.diagnosis import FAIR, codes_of
 from codiag.labels import LabelsLike
 from codiag.losses import Loss
 from codiag.methods import DEFAULT, Init, Method, as_method
-from codiag.problem import Problem, as_problem, most_components, warn_of_unlisted_counts
+from codiag.problem import Problem, as_problem, most_components
 from codiag.reduction import safe_scale
 from codiag.result import Factorization, solve
 from codiag.selection._choice import RankChoice, entries_in_words
@@ -150,7 +150,6 @@ def choose_rank(
         "labels": labels,
     }
     problem = as_problem(tensor, rank, **stated)
-    warn_of_unlisted_counts(problem.loss, tensor, problem.n_observed, problem.tensor.shape, stacklevel=4)
     strategy = as_method(method, init)
     with progress_if(progress, "choosing the rank"):
         return choose(problem, wanted, as_generator(rng, apart=True), strategy)
@@ -232,6 +231,8 @@ def _reason(chosen: Tried | None, tried: Sequence[Tried]) -> str:
     said = "all components are significant, determined and found in both halves of the data"
     if math.isnan(chosen.congruence):
         said = "all components are significant and determined"
+        if chosen.events is not None:
+            said = "each component improves the prediction of events that are held out"
     elif chosen.congruence < 1:
         said += f" (congruence {chosen.congruence:.2f})"
     after = [one for one in tried if one.rank > chosen.rank]
