@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -266,6 +266,15 @@ def polar_factors(stack: Stack, scores: np.ndarray, factors: Factors) -> list[np
     return found
 
 
+class Curvatures(NamedTuple):
+    """A range of slices: curvatures of rows of A, the coupling with B and the span of C, the curvature in these."""
+
+    part: slice
+    own: np.ndarray
+    coupling: np.ndarray
+    common: np.ndarray
+
+
 @dataclass(frozen=True, eq=False)
 class System:
     """The Gauss-Newton matrix: blocks of single slices that are coupled by B and by the part of C in its own span.
@@ -313,19 +322,21 @@ class System:
         return left, sizes, right
 
     @cached_property
-    def _kept(self) -> list[tuple[slice, np.ndarray, np.ndarray]] | None:
-        """The Jacobians of all slices, if they fit into memory."""
+    def _kept(self) -> list[Curvatures] | None:
+        """The curvatures of all slices, if they fit into memory."""
         n, rank = self.factors.a.shape
         return list(self._computed()) if n * rank**4 <= BLOCK else None
 
-    def blocks(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """Yield ranges of slices, and their Jacobians for rows of A, and for B and the span of C."""
+    def curvatures(self) -> Iterator[Curvatures]:
+        """Yield curvatures of ranges of slices."""
         return self._computed() if self._kept is None else iter(self._kept)
 
-    def _computed(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    def _computed(self) -> Iterator[Curvatures]:
         for part in self._ranges():
             pairs = pairs_of(self.decomposed[1][part])
-            yield part, self.jacobian_a(part, *pairs), self.jacobian_common(part, *pairs)
+            for_a, common = self.jacobian_a(part, *pairs), self.jacobian_common(part, *pairs)
+            turned, flat = np.swapaxes(for_a, 1, 2), common.reshape(-1, common.shape[2])
+            yield Curvatures(part, turned @ for_a, turned @ common, flat.T @ flat)
 
     @cached_property
     def curvatures_a(self) -> np.ndarray:
@@ -362,11 +373,11 @@ class System:
         ]
         return np.concatenate([each.reshape(len(a), i.size, a.shape[2] ** 2) for each in parts], axis=2)
 
-    def _without_rotations(self, part: slice, moved: np.ndarray) -> np.ndarray:
+    def _without_rotations(self, part: slice, change: np.ndarray) -> np.ndarray:
         """Return changes of the fit, in the coordinates of `decomposed`, less those that rotations of bases undo."""
         sizes = self.decomposed[1][part]
         shares = sizes[:, :, None] / np.maximum(np.hypot(sizes[:, :, None], sizes[:, None, :]), 1e-300)
-        weighted = shares * moved
+        weighted = shares * change
         return np.asarray(shares * (weighted + np.swapaxes(weighted, 1, 2)))
 
     def coupled(self, step_b: np.ndarray, inside: np.ndarray) -> np.ndarray:
@@ -375,9 +386,9 @@ class System:
         for part in self._ranges():
             (for_b, for_c), a = self._turned(part), self.factors.a[part, None]
             columns, right = np.swapaxes(self.decomposed[0][part], 1, 2), self.decomposed[2][part]
-            moved = (columns @ step_b * a) @ np.swapaxes(for_c, 1, 2)
-            moved += (for_b * a) @ np.swapaxes(right @ inside, 1, 2)
-            found[part] = np.sum(for_b * (self._without_rotations(part, moved) @ for_c), axis=1)
+            change = (columns @ step_b * a) @ np.swapaxes(for_c, 1, 2)
+            change += (for_b * a) @ np.swapaxes(right @ inside, 1, 2)
+            found[part] = np.sum(for_b * (self._without_rotations(part, change) @ for_c), axis=1)
         return found
 
     def coupled_back(self, step_a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -385,23 +396,11 @@ class System:
         by_b, by_c = np.zeros((2, self.factors.rank, self.factors.rank))
         for part in self._ranges():
             (for_b, for_c), a = self._turned(part), self.factors.a[part, None]
-            moved = (for_b * step_a[part, None]) @ np.swapaxes(for_c, 1, 2)
-            moved, (left, _, right) = self._without_rotations(part, moved), self.decomposed
-            by_b += np.sum(left[part] @ (moved @ for_c) * a, axis=0)
-            by_c += np.sum(np.swapaxes(right[part], 1, 2) @ (np.swapaxes(moved, 1, 2) @ for_b) * a, axis=0)
+            change = (for_b * step_a[part, None]) @ np.swapaxes(for_c, 1, 2)
+            change, (left, _, right) = self._without_rotations(part, change), self.decomposed
+            by_b += np.sum(left[part] @ (change @ for_c) * a, axis=0)
+            by_c += np.sum(np.swapaxes(right[part], 1, 2) @ (np.swapaxes(change, 1, 2) @ for_b) * a, axis=0)
         return by_b, by_c
-
-    def curvatures(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """Yield ranges of slices, the curvature of their rows of A, and its coupling with B and the span of C."""
-        for part, for_a, common in self.blocks():
-            turned = np.swapaxes(for_a, 1, 2)
-            yield part, turned @ for_a, turned @ common
-
-    @cached_property
-    def common(self) -> np.ndarray:
-        """Curvature in B and the span of C."""
-        flat = (jacobian.reshape(-1, jacobian.shape[2]) for _, _, jacobian in self.blocks())
-        return np.asarray(sum(part.T @ part for part in flat))
 
 
 def pairs_of(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
