@@ -66,12 +66,13 @@ from codiag.least_squares._noise import (
     noise_excess,
     stacked_excess,
 )
+from codiag.least_squares._normal_equations import NormalEquations, RowEquations, columnwise_kronecker
 from codiag.least_squares._objective import Objective
 from codiag.least_squares._operators import CurvatureOperator, GaussNewtonOperator, UnrestrictedOperator
 from codiag.least_squares._parametrization import Parametrization
 from codiag.least_squares._rank_one import N_TERMS, best_rank_one, distinct_terms, split_columns, strongest_terms
 from codiag.least_squares._symmetric_basis import SymmetricBasis, symmetric_basis
-from codiag.least_squares._together import CountedRows, NormalEquations, Settled, columnwise_kronecker, settle, sweep
+from codiag.least_squares._together import Settled, settle, sweep
 from codiag.least_squares._tolerances import (
     BRIEF_STEP,
     BRIEF_SWEEPS,

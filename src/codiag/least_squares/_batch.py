@@ -10,20 +10,13 @@ coordinate descent for nonnegative tensor factorization", Numer. Linear Algebra 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 
-from codiag._arrays import (
-    Array,
-    adjoint,
-    array_namespace,
-    conjugate,
-    identity,
-    is_complex,
-    matrix_transpose,
-    real_part,
-)
-from codiag.least_squares._tolerances import TINY, TOLERANCE
+import numpy as np
+
+from codiag._arrays import Array, array_namespace, conjugate, real_part
+from codiag.least_squares._normal_equations import NormalEquations, RowEquations, gram_products, solved_rows
+from codiag.least_squares._tolerances import TINY
 
 STEP_GROWTH = 1.05
 """Growth of the extrapolation after a sweep that gained; it falls by a third after one that did not."""
@@ -61,16 +54,15 @@ class Batch:
     ) -> None:
         order = len(factors)
         self._one_sided = one_sided or (False,) * order
-        # Free factors come last: they turn the sign of components that one-sided factors could only remove.
-        self._modes = sorted(range(order), key=lambda mode: not self._one_sided[mode])
         self._turns_signs = not all(self._one_sided)
         self._best, self._solved, self._factors = list(factors), list(factors), list(factors)
-        self._equations: _Equations | RowEquations
+        self._equations: NormalEquations | RowEquations
         if shares is None:
-            self._equations = _Equations(entries, factors, bases or (None,) * order)
+            stacked = entries[None, ...] if entries.ndim == order else entries
+            self._equations = NormalEquations(stacked, one_sided, bases=bases)
         else:
-            self._modes.sort(key=lambda mode: (not self._one_sided[mode], factors[mode].shape[1]))
-            self._equations = RowEquations(entries, shares, self._modes)
+            self._equations = RowEquations(entries, shares, one_sided)
+        self._modes = self._equations.modes
         zeros = 0 * real_part(factors[0][:, 0, 0])
         self.objectives, self._step, self._most = zeros + math.inf, zeros + 0.5, zeros + 1
 
@@ -90,7 +82,7 @@ class Batch:
                         moved = xp.where(xp.max(moved, axis=1, keepdims=True) > 0, moved, factor)
                     factor = moved
                 self._factors[mode] = factor
-            slope = (factor @ matrix_transpose(gram) if gram.ndim == 3 else _times(gram, factor)) / 2 - product
+            slope = gram_products(gram, factor) / 2 - product
             self._accept(real_part(xp.sum(slope * conjugate(factor), axis=(1, 2))), solved)
         return self.objectives
 
@@ -119,7 +111,7 @@ class Batch:
         def taken(values: Array) -> Array:
             return xp.take(values, index, axis=0)
 
-        self._equations.select(taken)
+        self._equations.select(np.asarray(places))
         self.objectives, self._step, self._most = taken(self.objectives), taken(self._step), taken(self._most)
         for parts in (self._best, self._solved, self._factors):
             parts[:] = [taken(part) for part in parts]
@@ -127,176 +119,3 @@ class Batch:
     def member(self, place: int) -> list[Array]:
         """Return the factors of a member."""
         return [factor[place, :, :] for factor in self._best]
-
-
-def solved_rows(gram: Array, product: Array, start: Array | None = None, *, turns_signs: bool = False) -> Array:
-    """Return the factors of a mode by least squares, or columns of one sign, each from a start at its best for others.
-
-    Singular equations are solved as if they were not quite so.
-    """
-    xp, rank = array_namespace(product), product.shape[2]
-    if start is None:
-        sizes = sum(real_part(gram[..., i, i]) for i in range(rank))
-        matrix = gram + (TOLERANCE * sizes + TINY)[..., None, None] * identity(rank, gram)
-        if gram.ndim == 4:
-            return xp.linalg.solve(matrix, product[..., None])[..., 0]
-        return matrix_transpose(xp.linalg.solve(matrix, matrix_transpose(product)))
-    columns = [start[:, :, i] for i in range(rank)]
-    for i in range(rank):
-        row = gram[..., i, :] if gram.ndim == 4 else gram[:, None, i, :]
-        fitted = sum(row[..., j] * columns[j] for j in range(rank))
-        best = columns[i] + (product[:, :, i] - fitted) / (row[..., i] + TINY)
-        if turns_signs:
-            best = xp.where(xp.max(best, axis=1, keepdims=True) > 0, best, -best)
-        columns[i] = xp.where(best > 0, best, 0 * best)
-    return xp.stack(columns, axis=2)
-
-
-class _Equations:
-    """The normal equations of members for complete tensors: one matrix for all rows of a mode."""
-
-    def __init__(self, entries: Array, factors: Sequence[Array], bases: Sequence[Array | None]) -> None:
-        self._order, self._bases, self._is_shared = len(factors), bases, entries.ndim == len(factors)
-        self._sides = self._unfolded(entries)
-        self._known: list[tuple[Array, Array, Array] | None] = [None] * len(factors)
-
-    def of(self, mode: int, factors: Sequence[Array]) -> tuple[Array, Array]:
-        """Return the matrices (n, k, k), and the products of the unfolded tensor with all other factors (n, d_m, k)."""
-        basis = self._bases[mode]
-        others = [self._held(other, factors[other]) for other in self._others(mode)]
-        gram, inner = math.prod((own for _, own in others), start=1.0), [conjugate(inside) for inside, _ in others]
-        if self._is_shared:  # of all members as columns of one matrix
-            flat = self._sides[mode] @ columnwise_kronecker([_columns(other)[None] for other in inner])[0, :, :]
-            product = _members(flat, factors[0].shape)
-        else:
-            product = self._sides[mode] @ columnwise_kronecker(inner)
-        return gram, product if basis is None else basis @ product
-
-    def select(self, taken: Callable[[Array], Array]) -> None:
-        """Continue with some of the members."""
-        self._sides = self._sides if self._is_shared else [taken(side) for side in self._sides]
-        self._known = [None] * self._order
-
-    def _held(self, mode: int, factor: Array) -> tuple[Array, Array]:
-        """Return factors of a mode in the coordinates of the entries, and their Gram matrices."""
-        known, basis = self._known[mode], self._bases[mode]
-        if known is None or known[0] is not factor:
-            known = (factor, factor if basis is None else adjoint(basis) @ factor, adjoint(factor) @ factor)
-            self._known[mode] = known
-        return known[1:]
-
-    def _unfolded(self, entries: Array) -> list[Array]:
-        """Return the unfoldings of the tensor along each mode, or of the tensor of each member."""
-        xp, sides = array_namespace(entries), []
-        first = tuple(entries.shape[: entries.ndim - self._order])
-        for mode in range(self._order - 1):
-            axes = [*range(len(first)), *(other + len(first) for other in (mode, *self._others(mode)))]
-            sides.append(xp.reshape(xp.permute_dims(entries, axes), (*first, entries.shape[len(first) + mode], -1)))
-        return [*sides, matrix_transpose(xp.reshape(entries, (*first, -1, entries.shape[-1])))]
-
-    def _others(self, mode: int) -> list[int]:
-        return [other for other in range(self._order) if other != mode]
-
-
-class RowEquations:
-    """The normal equations of every row of members, for entries of one tensor with weights, zero for missing ones.
-
-    The last mode is contracted once a sweep, for all others.
-    """
-
-    def __init__(self, entries: Array, shares: Array, modes: Sequence[int]) -> None:
-        xp = array_namespace(entries)
-        weighted = xp.where(shares > 0, entries * shares, 0 * entries)
-        self._modes, shapes = modes, [entries.shape[mode] for mode in modes]
-        self._first = tuple(shapes[:-1])
-        self._sides = [
-            xp.reshape(xp.permute_dims(part, modes), (-1, shapes[-1])) for part in (shares + 0 * weighted, weighted)
-        ]
-        self._contracted: list[Array] = []
-        self._known: dict[int, tuple[Array, Array, Array]] = {}
-
-    def of(self, mode: int, factors: Sequence[Array]) -> tuple[Array, Array]:
-        """Return the matrices of all rows (n, d_m, k, k), and the right-hand sides (n, d_m, k)."""
-        n, _, rank = factors[0].shape
-        place, found = self._modes.index(mode), []
-        held = [None if other == mode else self._held(other, factors[other]) for other in self._modes]
-        if place == 0:
-            assert held[-1] is not None
-            self._contracted = [side @ last for side, last in zip(self._sides, held[-1], strict=True)]
-        for number, side in enumerate(self._sides):
-            columns = [None if parts is None else parts[number] for parts in held]
-            if place == len(self._first):
-                rows = columnwise_kronecker([part[None] for part in columns[:-1] if part is not None])
-                found.append(matrix_transpose(side) @ rows[0, :, :])
-            else:
-                found.append(self._summed(number, columns[:-1]))
-        pairs, product = (_members(part, (n, part.shape[0], part.shape[1] // n)) for part in found)
-        return squares_of(pairs, rank), product
-
-    def _held(self, mode: int, factor: Array) -> tuple[Array, Array]:
-        """Return the products of pairs of columns of all members, and the columns."""
-        known = self._known.get(mode)
-        if known is None or known[0] is not factor:
-            known = self._known[mode] = (factor, _columns(pairs_of(factor)), _columns(conjugate(factor)))
-        return known[1:]
-
-    def _summed(self, number: int, columns: Sequence[Array | None]) -> Array:
-        """Return the contraction along all modes but one and the last."""
-        summed = self._contracted[number]
-        xp, summed = array_namespace(summed), array_namespace(summed).reshape(summed, (*self._first, summed.shape[1]))
-        for other in reversed(range(len(columns))):
-            part, ones = columns[other], (1,) * (summed.ndim - 2 - other)
-            if part is not None:
-                summed = xp.sum(summed * xp.reshape(part, (-1, *ones, part.shape[1])), axis=other)
-        return summed
-
-    def select(self, taken: Callable[[Array], Array]) -> None:
-        """Continue with some of the members."""
-
-
-def _columns(factors: Array) -> Array:
-    """Return the factors of all members side by side, (d, n k)."""
-    xp = array_namespace(factors)
-    return xp.reshape(xp.permute_dims(factors, (1, 0, 2)), (factors.shape[1], -1))
-
-
-def _members(columns: Array, shape: Sequence[int]) -> Array:
-    """Return what stands side by side, (d, n k), as a stack (n, d, k)."""
-    xp = array_namespace(columns)
-    return xp.permute_dims(xp.reshape(columns, (-1, shape[0], shape[2])), (1, 0, 2))
-
-
-@cache
-def _numbers_of_pairs(rank: int, has_phases: bool) -> tuple[list[int], list[int], list[int]]:
-    """Return the columns of all pairs, each pair once if columns are real, and which pair each entry of a matrix is."""
-    kept = [(i, j) for i in range(rank) for j in range(0 if has_phases else i, rank)]
-    places = {pair: place for place, pair in enumerate(kept)}
-    index = [places[(i, j) if (i, j) in places else (j, i)] for i in range(rank) for j in range(rank)]
-    return [i for i, _ in kept], [j for _, j in kept], index
-
-
-def pairs_of(factors: Array) -> Array:
-    """Return the products of pairs of columns, each once if they are real."""
-    xp = array_namespace(factors)
-    left, right, _ = (xp.asarray(numbers) for numbers in _numbers_of_pairs(factors.shape[2], is_complex(factors)))
-    return conjugate(xp.take(factors, left, axis=2)) * xp.take(factors, right, axis=2)
-
-
-def squares_of(pairs: Array, rank: int) -> Array:
-    """Return matrices (..., k, k) of the sums over pairs of columns."""
-    xp = array_namespace(pairs)
-    index = xp.asarray(_numbers_of_pairs(rank, is_complex(pairs))[2])
-    return xp.reshape(xp.take(pairs, index, axis=-1), (*pairs.shape[:-1], rank, rank))
-
-
-def _times(matrices: Array, rows: Array) -> Array:
-    return (matrices @ rows[..., None])[..., 0]
-
-
-def columnwise_kronecker(factors: Sequence[Array]) -> Array:
-    """Return the columnwise Kronecker products of stacks of factors, (n, d_0 d_1 ..., k)."""
-    xp, rows = array_namespace(factors[0]), factors[0]
-    for factor in factors[1:]:
-        product = rows[:, :, None, :] * factor[:, None, :, :]
-        rows = xp.reshape(product, (rows.shape[0], -1, rows.shape[2]))
-    return rows
