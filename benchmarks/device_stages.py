@@ -22,7 +22,7 @@ from benchmarks.measure import table
 STAGES = (
     ("first look", "codiag._factorize", "as_problem"),
     ("bases and sides", "codiag.reduction._reduction", "_sides_in_turns"),
-    ("bases of the core", "codiag.reduction._reduction", "dominant_bases"),
+    ("bases of the core", "codiag.reduction._reduction", "dominant_core"),
     ("diagonalize", "codiag.starts._diagonal", "diagonal_start"),
     ("rough minimum on the core", "codiag.search._loop", "local_minimum"),
     ("minimum on the core", "codiag.search._finish", "settled"),

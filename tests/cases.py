@@ -12,7 +12,7 @@ import pytest
 
 import codiag
 import simulated
-from codiag.constraints import Constraint, Fixed, NonNegative
+from codiag.constraints import Constraint, Fixed, NonNegative, Simplex, Unimodal
 from codiag.diagonalize import (
     LUJ1D,
     QRJ1D,
@@ -240,6 +240,7 @@ class ConstraintCase:
 
     draw: Callable[[np.random.Generator, int, int], np.ndarray]  # a factor of this many rows and columns
     of: Callable[[np.ndarray], Constraint]  # the constraint on such a factor
+    is_convex: bool = True
 
     def drawn(self, size: int, rank: int, seed: int = 0) -> tuple[Constraint, np.ndarray]:
         factor = self.draw(np.random.default_rng([size, rank, seed]), size, rank)
@@ -258,9 +259,21 @@ def _cumulated(rng: np.random.Generator, size: int, rank: int) -> np.ndarray:
     return np.cumsum(_half_zero(rng, size, rank), axis=0) - 3 * rng.random(rank)
 
 
+def _peaks(rng: np.random.Generator, size: int, rank: int) -> np.ndarray:
+    distances = (np.arange(size)[:, None] - rng.uniform(0, size - 1, rank)) / rng.uniform(1, 3, rank)
+    return np.where(np.abs(distances) < 3, np.exp(-(distances**2)), 0.0)
+
+
+def _shares(rng: np.random.Generator, size: int, rank: int) -> np.ndarray:
+    drawn = rng.exponential(size=(size, rank)) * (rng.random((size, rank)) < 0.7) + 1e-3
+    return drawn / drawn.sum(axis=1, keepdims=True)
+
+
 CONSTRAINTS = {
     "fixed": ConstraintCase(_normal, Fixed),
     "nonnegative": ConstraintCase(_half_zero, lambda _: NonNegative()),
+    "unimodal": ConstraintCase(_peaks, lambda _: Unimodal(), is_convex=False),
+    "simplex": ConstraintCase(_shares, lambda _: Simplex()),
     "increasing": ConstraintCase(_cumulated, lambda _: example("constraint").Increasing()),
 }
 

@@ -238,7 +238,7 @@ def test_judge_reports_a_jury(votes, tmp_path):
     assert (tmp_path / "jury.html").stat().st_size > 1000
 
 
-def test_choices_between_two_answers_are_asked_for_by_pairs(tmp_path):
+def test_choices_between_two_answers_are_recognized(tmp_path):
     rng = np.random.default_rng(0)
     rows = [
         (
@@ -253,8 +253,11 @@ def test_choices_between_two_answers_are_asked_for_by_pairs(tmp_path):
     ]
     frame = pandas.DataFrame(rows, columns=["task", "judge", "first", "second", "choice"])
     frame.to_csv(tmp_path / "pairs.csv", index=False)
-    assert "codiag judge --pairs" in refused("judge", tmp_path / "pairs.csv")
-    run("judge", tmp_path / "pairs.csv", "--pairs")
+    said = run("judge", tmp_path / "pairs.csv")
+    assert "rows are choices between two answers" in said
+    assert "ranking (Bradley-Terry)" in said
+    assert "ranking (Bradley-Terry)" in run("judge", tmp_path / "pairs.csv", "--pairs")
+    assert "codiag judge" in refused("label", tmp_path / "pairs.csv")
 
 
 @pytest.fixture(scope="module")

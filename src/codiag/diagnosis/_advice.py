@@ -14,7 +14,7 @@ from codiag.diagnosis._data import LOUD, empty_rows
 from codiag.diagnosis._facts import NOT, Facts
 from codiag.diagnosis._halves import Halves
 from codiag.least_squares import DEGENERATE_RATIO, NORMAL_QUANTILE, TINY, strongest_terms
-from codiag.result import whole_norm
+from codiag.result import separation, whole_norm
 
 LEAST_CHANCE = 0.1
 """Chance that a lower minimum was missed, from which it is spoken of."""
@@ -31,7 +31,8 @@ def advice_on(facts: Facts) -> tuple[list[str], int | None]:
 
     None is while entries are out of line: without them, residual and components are others.
     """
-    sentences = [*_on_data(facts), *_on_model(facts)][:3]
+    separated = separation(facts.fit)
+    sentences = [*([separated] if separated else []), *_on_data(facts), *_on_model(facts)][:3]
     rank: int | None = None
     if len(sentences) < 3 and not facts.entries:
         sentence, rank = _on_rank(facts)
@@ -157,7 +158,7 @@ def advice_on_optimum(facts: Facts) -> Iterator[str]:
             f"A lower minimum may have been missed (probability about {facts.p_missed:.1g}): method=Auto(max_work=...) "
             "searches longer, another rng elsewhere."
         )
-    if not fit.converged and not facts.degenerate:
+    if not fit.converged and not facts.degenerate and not separation(fit):
         yield "The fit did not converge: max_iter or time_limit of method=Auto(...) may be too small."
 
 

@@ -71,8 +71,7 @@ class Facts:
     @cached_property
     def labels(self) -> Labels:
         """Names of modes and indices; numbers where there are none."""
-        known, order = self.fit.problem.labels, len(self.fit.shape)
-        return known or Labels(tuple(f"mode {mode}" for mode in range(order)), (None,) * order)
+        return self.fit._labels
 
     @cached_property
     def residual(self) -> np.ndarray | None:
@@ -326,7 +325,7 @@ class Facts:
         samples = Table(
             mode=np.concatenate([np.full(size, mode) for mode, size in enumerate(fit.shape)]),
             label=np.concatenate([self.labels.index(mode, fit.shape[mode]).astype(str) for mode in modes]),
-            leverage=np.concatenate(leverages(self.factors)),
+            leverage=np.concatenate([leverages(factor) for factor in self.factors]),
             residual=np.concatenate(self.loudness),
             carries=np.concatenate(carried),
         )

@@ -23,6 +23,7 @@ from codiag._arrays import (
     array_namespace,
     asarray_like,
     conjugate,
+    eigenpairs,
     epsilon,
     identity,
     is_complex,
@@ -108,7 +109,7 @@ def _dominant_range(stack: Array, rank: int, axis: int) -> Array:
     else:
         joined = xp.reshape(stack, (n * rows, columns))
         gram = xp.matrix_transpose(joined) @ conjugate(joined)
-    return xp.flip(xp.linalg.eigh(gram)[1][:, -rank:], axis=1)
+    return xp.flip(eigenpairs(gram)[1][:, -rank:], axis=1)
 
 
 def compress(stack: Array, left: Array | None, right: Array | None) -> Array:

@@ -41,6 +41,8 @@ def alternate(
         n_iter += 1
         converged = abs(before - error) < tol
         value = error**2 * objective.squared_norm / 2
+        if objective.penalties:
+            value = objective.value(objective.parametrization.vectorize(current, balanced=False))
         if callback is not None and callback(current, value):
             break
     return OptimizeResult(current, value, n_iter, converged)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from codiag._arrays import (
     Array,
@@ -64,12 +65,12 @@ class Batch:
         self._modes = sorted(range(order), key=lambda mode: not self._one_sided[mode])
         self._turns_signs = not all(self._one_sided)
         self._best, self._solved, self._factors = list(factors), list(factors), list(factors)
-        self._equations: _Equations | _RowEquations
+        self._equations: _Equations | RowEquations
         if shares is None:
             self._equations = _Equations(entries, factors, bases or (None,) * order)
         else:
             self._modes.sort(key=lambda mode: (not self._one_sided[mode], factors[mode].shape[1]))
-            self._equations = _RowEquations(entries, shares, self._modes)
+            self._equations = RowEquations(entries, shares, self._modes)
         zeros = 0 * real_part(factors[0][:, 0, 0])
         self.objectives, self._step, self._most = zeros + math.inf, zeros + 0.5, zeros + 1
 
@@ -80,7 +81,8 @@ class Batch:
             solved = list(self._solved)
             for mode in self._modes:
                 gram, product = self._equations.of(mode, self._factors)
-                factor = solved[mode] = self._solution(mode, product, gram)
+                begin = self._factors[mode] if self._one_sided[mode] else None
+                factor = solved[mode] = solved_rows(gram, product, begin, turns_signs=self._turns_signs)
                 if mode != last:
                     moved = factor + self._step[:, None, None] * (factor - self._solved[mode])
                     if self._one_sided[mode]:  # a component that is zero in one mode would stay so in all
@@ -126,27 +128,28 @@ class Batch:
         """Return the factors of a member."""
         return [factor[place, :, :] for factor in self._best]
 
-    def _solution(self, mode: int, product: Array, gram: Array) -> Array:
-        """Return the factors of a mode by least squares; if they are one-sided, each column at its best for the others.
 
-        Singular equations are solved as if they were not quite so.
-        """
-        xp, rank = array_namespace(product), product.shape[2]
-        if not self._one_sided[mode]:
-            sizes = sum(real_part(gram[..., i, i]) for i in range(rank))
-            matrix = gram + (TOLERANCE * sizes + TINY)[..., None, None] * identity(rank, gram)
-            if gram.ndim == 4:
-                return xp.linalg.solve(matrix, product[..., None])[..., 0]
-            return matrix_transpose(xp.linalg.solve(matrix, matrix_transpose(product)))
-        columns = [self._factors[mode][:, :, i] for i in range(rank)]
-        for i in range(rank):
-            row = gram[..., i, :] if gram.ndim == 4 else gram[:, None, i, :]
-            fitted = sum(row[..., j] * columns[j] for j in range(rank))
-            best = columns[i] + (product[:, :, i] - fitted) / (row[..., i] + TINY)
-            if self._turns_signs:
-                best = xp.where(xp.max(best, axis=1, keepdims=True) > 0, best, -best)
-            columns[i] = xp.where(best > 0, best, 0 * best)
-        return xp.stack(columns, axis=2)
+def solved_rows(gram: Array, product: Array, start: Array | None = None, *, turns_signs: bool = False) -> Array:
+    """Return the factors of a mode by least squares, or columns of one sign, each from a start at its best for others.
+
+    Singular equations are solved as if they were not quite so.
+    """
+    xp, rank = array_namespace(product), product.shape[2]
+    if start is None:
+        sizes = sum(real_part(gram[..., i, i]) for i in range(rank))
+        matrix = gram + (TOLERANCE * sizes + TINY)[..., None, None] * identity(rank, gram)
+        if gram.ndim == 4:
+            return xp.linalg.solve(matrix, product[..., None])[..., 0]
+        return matrix_transpose(xp.linalg.solve(matrix, matrix_transpose(product)))
+    columns = [start[:, :, i] for i in range(rank)]
+    for i in range(rank):
+        row = gram[..., i, :] if gram.ndim == 4 else gram[:, None, i, :]
+        fitted = sum(row[..., j] * columns[j] for j in range(rank))
+        best = columns[i] + (product[:, :, i] - fitted) / (row[..., i] + TINY)
+        if turns_signs:
+            best = xp.where(xp.max(best, axis=1, keepdims=True) > 0, best, -best)
+        columns[i] = xp.where(best > 0, best, 0 * best)
+    return xp.stack(columns, axis=2)
 
 
 class _Equations:
@@ -163,10 +166,10 @@ class _Equations:
         others = [self._held(other, factors[other]) for other in self._others(mode)]
         gram, inner = math.prod((own for _, own in others), start=1.0), [conjugate(inside) for inside, _ in others]
         if self._is_shared:  # of all members as columns of one matrix
-            flat = self._sides[mode] @ _kronecker([_columns(other)[None] for other in inner])[0, :, :]
+            flat = self._sides[mode] @ columnwise_kronecker([_columns(other)[None] for other in inner])[0, :, :]
             product = _members(flat, factors[0].shape)
         else:
-            product = self._sides[mode] @ _kronecker(inner)
+            product = self._sides[mode] @ columnwise_kronecker(inner)
         return gram, product if basis is None else basis @ product
 
     def select(self, taken: Callable[[Array], Array]) -> None:
@@ -195,7 +198,7 @@ class _Equations:
         return [other for other in range(self._order) if other != mode]
 
 
-class _RowEquations:
+class RowEquations:
     """The normal equations of every row of members, for entries of one tensor with weights, zero for missing ones.
 
     The last mode is contracted once a sweep, for all others.
@@ -210,30 +213,41 @@ class _RowEquations:
             xp.reshape(xp.permute_dims(part, modes), (-1, shapes[-1])) for part in (shares + 0 * weighted, weighted)
         ]
         self._contracted: list[Array] = []
+        self._known: dict[int, tuple[Array, Array, Array]] = {}
 
     def of(self, mode: int, factors: Sequence[Array]) -> tuple[Array, Array]:
         """Return the matrices of all rows (n, d_m, k, k), and the right-hand sides (n, d_m, k)."""
         n, _, rank = factors[0].shape
-        place, turned = self._modes.index(mode), [(_pairs(factors[m]), conjugate(factors[m])) for m in self._modes]
-        if place == len(self._first):
-            rows = [_kronecker([_columns(part)[None] for part in parts[:-1]]) for parts in zip(*turned, strict=True)]
-            found = [matrix_transpose(side) @ row[0, :, :] for side, row in zip(self._sides, rows, strict=True)]
-        else:
-            if place == 0:
-                self._contracted = [side @ _columns(last) for side, last in zip(self._sides, turned[-1], strict=True)]
-            found = [self._summed(i, place, [parts[i] for parts in turned[:-1]]) for i in range(2)]
+        place, found = self._modes.index(mode), []
+        held = [None if other == mode else self._held(other, factors[other]) for other in self._modes]
+        if place == 0:
+            assert held[-1] is not None
+            self._contracted = [side @ last for side, last in zip(self._sides, held[-1], strict=True)]
+        for number, side in enumerate(self._sides):
+            columns = [None if parts is None else parts[number] for parts in held]
+            if place == len(self._first):
+                rows = columnwise_kronecker([part[None] for part in columns[:-1] if part is not None])
+                found.append(matrix_transpose(side) @ rows[0, :, :])
+            else:
+                found.append(self._summed(number, columns[:-1]))
         pairs, product = (_members(part, (n, part.shape[0], part.shape[1] // n)) for part in found)
-        return _squares(pairs, rank), product
+        return squares_of(pairs, rank), product
 
-    def _summed(self, number: int, place: int, parts: Sequence[Array]) -> Array:
+    def _held(self, mode: int, factor: Array) -> tuple[Array, Array]:
+        """Return the products of pairs of columns of all members, and the columns."""
+        known = self._known.get(mode)
+        if known is None or known[0] is not factor:
+            known = self._known[mode] = (factor, _columns(pairs_of(factor)), _columns(conjugate(factor)))
+        return known[1:]
+
+    def _summed(self, number: int, columns: Sequence[Array | None]) -> Array:
         """Return the contraction along all modes but one and the last."""
-        xp, summed = array_namespace(parts[0]), self._contracted[number]
-        summed = xp.reshape(summed, (*self._first, summed.shape[1]))
-        for other in reversed(range(len(parts))):
-            if other != place:
-                ones = (1,) * (summed.ndim - 2 - other)
-                columns = _columns(parts[other])
-                summed = xp.sum(summed * xp.reshape(columns, (-1, *ones, columns.shape[1])), axis=other)
+        summed = self._contracted[number]
+        xp, summed = array_namespace(summed), array_namespace(summed).reshape(summed, (*self._first, summed.shape[1]))
+        for other in reversed(range(len(columns))):
+            part, ones = columns[other], (1,) * (summed.ndim - 2 - other)
+            if part is not None:
+                summed = xp.sum(summed * xp.reshape(part, (-1, *ones, part.shape[1])), axis=other)
         return summed
 
     def select(self, taken: Callable[[Array], Array]) -> None:
@@ -252,30 +266,34 @@ def _members(columns: Array, shape: Sequence[int]) -> Array:
     return xp.permute_dims(xp.reshape(columns, (-1, shape[0], shape[2])), (1, 0, 2))
 
 
-def _kept_pairs(rank: int, *, has_phases: bool) -> list[tuple[int, int]]:
-    return [(i, j) for i in range(rank) for j in range(0 if has_phases else i, rank)]
+@cache
+def _numbers_of_pairs(rank: int, has_phases: bool) -> tuple[list[int], list[int], list[int]]:
+    """Return the columns of all pairs, each pair once if columns are real, and which pair each entry of a matrix is."""
+    kept = [(i, j) for i in range(rank) for j in range(0 if has_phases else i, rank)]
+    places = {pair: place for place, pair in enumerate(kept)}
+    index = [places[(i, j) if (i, j) in places else (j, i)] for i in range(rank) for j in range(rank)]
+    return [i for i, _ in kept], [j for _, j in kept], index
 
 
-def _pairs(factors: Array) -> Array:
+def pairs_of(factors: Array) -> Array:
     """Return the products of pairs of columns, each once if they are real."""
-    xp, kept = array_namespace(factors), _kept_pairs(factors.shape[2], has_phases=is_complex(factors))
-    left, right = (xp.asarray([pair[side] for pair in kept]) for side in range(2))
+    xp = array_namespace(factors)
+    left, right, _ = (xp.asarray(numbers) for numbers in _numbers_of_pairs(factors.shape[2], is_complex(factors)))
     return conjugate(xp.take(factors, left, axis=2)) * xp.take(factors, right, axis=2)
 
 
-def _squares(pairs: Array, rank: int) -> Array:
+def squares_of(pairs: Array, rank: int) -> Array:
     """Return matrices (..., k, k) of the sums over pairs of columns."""
-    xp, kept = array_namespace(pairs), _kept_pairs(rank, has_phases=is_complex(pairs))
-    places = {pair: place for place, pair in enumerate(kept)}
-    index = [places[(i, j) if (i, j) in places else (j, i)] for i in range(rank) for j in range(rank)]
-    return xp.reshape(xp.take(pairs, xp.asarray(index), axis=-1), (*pairs.shape[:-1], rank, rank))
+    xp = array_namespace(pairs)
+    index = xp.asarray(_numbers_of_pairs(rank, is_complex(pairs))[2])
+    return xp.reshape(xp.take(pairs, index, axis=-1), (*pairs.shape[:-1], rank, rank))
 
 
 def _times(matrices: Array, rows: Array) -> Array:
     return (matrices @ rows[..., None])[..., 0]
 
 
-def _kronecker(factors: Sequence[Array]) -> Array:
+def columnwise_kronecker(factors: Sequence[Array]) -> Array:
     """Return the columnwise Kronecker products of stacks of factors, (n, d_0 d_1 ..., k)."""
     xp, rows = array_namespace(factors[0]), factors[0]
     for factor in factors[1:]:

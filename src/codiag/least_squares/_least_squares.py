@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from codiag._arrays import Array, array_namespace, conjugate, epsilon, real_part, to_double, to_namespace
+from codiag._arrays import Array, array_namespace, conjugate, epsilon, identity, real_part, to_double, to_namespace
 from codiag.constraints import solve_rows
 from codiag.least_squares._components import hadamard_gram, product_without, solve_semidefinite, unit_columns
 from codiag.least_squares._objective import Objective, Terms
@@ -15,6 +15,7 @@ from codiag.least_squares._operators import (
     HessianOperator,
     WeightedGaussNewtonOperator,
 )
+from codiag.least_squares._penalties import majorants, others_of
 from codiag.least_squares._rank_one import N_TERMS, distinct_terms
 from codiag.least_squares._tolerances import PER_UNKNOWN, ROUNDING, TOLERANCE
 from codiag.problem import Problem
@@ -208,7 +209,7 @@ class LeastSquares(Objective):
         return self.restricted(HessianOperator(known or self.curvature(point), residual), gradient)
 
     def squared_residual(self, components: FactoredTensor, value: float | None = None) -> float:
-        return self.distance(components) if value is None else 2 * value
+        return self.distance(components) if value is None or self.penalties else 2 * value
 
     def terms(self, components: FactoredTensor, n: int = N_TERMS, residual: Tensor | None = None) -> Terms:
         residual = self.residual(components) if residual is None else residual
@@ -222,6 +223,11 @@ class LeastSquares(Objective):
         xp = array_namespace(factors[0])
         constraint = self._constraints[mode]
         gram, product = self._equations(factors, mode)
+        if self.penalties:
+            gram = gram + majorants(self.penalties, factors, mode) * identity(gram.shape[-1], gram)
+        if constraint is not None and constraint.penalty_degree:
+            sizes = others_of([xp.linalg.vector_norm(factor, axis=0) for factor in factors], mode)
+            return constraint.solve_penalized(gram, product, factors[mode], sizes)
         if constraint is not None:
             return constraint.solve(gram, product, factors[mode])
         if gram.ndim == 3:

@@ -98,7 +98,7 @@ class CurvatureOperator(Protocol):
         """Return an approximate inverse of the damped matrix."""
 
 
-class _Unrestricted:
+class UnrestrictedOperator:
     """A curvature without constraints."""
 
     point: Array
@@ -127,7 +127,7 @@ class _Unrestricted:
         return self.matrix(), slice(None)
 
 
-class GaussNewtonOperator(_Unrestricted):
+class GaussNewtonOperator(UnrestrictedOperator):
     r"""The Gauss-Newton matrix of a complete tensor at a point, times a number, plus a ridge.
 
     Modes that share a factor count as often as there are: with :math:`c_g` modes in group g and :math:`G_g` its Gram
@@ -305,7 +305,7 @@ def _range_and_coordinates(factor: Array, gram: Array) -> tuple[Array | None, Ar
     return tuple(xp.linalg.qr(factor))
 
 
-class WeightedGaussNewtonOperator(_Unrestricted):
+class WeightedGaussNewtonOperator(UnrestrictedOperator):
     r"""The Gauss-Newton matrix :math:`J^{\mathsf H} O J` at a point, for entries with weights O.
 
     The preconditioner solves the damped equations of every row by itself.
@@ -351,7 +351,7 @@ class WeightedGaussNewtonOperator(_Unrestricted):
         return lambda move: (inverses @ move[:, :, None])[:, :, 0]
 
 
-class HessianOperator(_Unrestricted):
+class HessianOperator(UnrestrictedOperator):
     r"""The second derivative at a point: the Gauss-Newton matrix, minus a term of the residual.
 
     Between the factors of one component in two modes m and n, the term is :math:`R(\cdot, \cdot, a_{li}, \dots)`, the
@@ -385,7 +385,7 @@ class HessianOperator(_Unrestricted):
         return self._base.preconditioner(damping)
 
 
-class ProjectedOperator(_Unrestricted):
+class ProjectedOperator(UnrestrictedOperator):
     """A curvature with ridges added, on the unknowns that constraints leave free.
 
     Parameters

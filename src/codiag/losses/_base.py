@@ -58,6 +58,18 @@ class Loss(ABC):
         return False
 
     @property
+    def infinite_at(self) -> tuple[float, ...]:
+        """Entries for which the best model is infinite: if components can fit them alone, there is no best fit.
+
+        Examples
+        --------
+        >>> from codiag.losses import Bernoulli, Poisson
+        >>> Bernoulli().infinite_at, Poisson().infinite_at
+        ((0.0, 1.0), ())
+        """
+        return ()
+
+    @property
     def has_covariance(self) -> bool:
         """Whether noise is correlated, or differs between indices of a mode: then the tensor is whitened.
 

@@ -21,7 +21,8 @@ class Bernoulli(Loss):
     With rates it is :math:`-\log(1 - p)`, as if 1 said that at least one event of a Poisson distribution was seen;
     factors are non-negative, too. The loss of a zero is then the model itself, so that only the ones of a sparse tensor
     are visited. If components separate ones from zeros without error, the maximum-likelihood logits are infinite, as in
-    logistic regression, and ``converged`` is False.
+    logistic regression: ``converged`` is False, and the warning names an index that holds nothing but ones or zeros, or
+    says how many entries are separated. A ridge bounds them.
 
     Parameters
     ----------
@@ -66,6 +67,10 @@ class Bernoulli(Loss):
 
     def for_unlisted_zeros(self) -> Loss:
         return Bernoulli("rate")
+
+    @property
+    def infinite_at(self) -> tuple[float, ...]:
+        return (0.0, 1.0) if self.link == "logit" else (1.0,)
 
     def value(self, data: Array, model: Array) -> Array:
         xp = array_namespace(model)

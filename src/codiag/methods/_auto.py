@@ -179,6 +179,11 @@ def as_method(method: object, init: Init = None) -> Method:
     return known if init is None else known.with_init(init)
 
 
+def is_default(method: Method) -> bool:
+    """Return whether a method is the default one, with all of its options as they are by default."""
+    return isinstance(method, Auto) and vars(method) == vars(DEFAULT)
+
+
 def _named(method: object) -> Method:
     if method is None:
         return DEFAULT

@@ -475,13 +475,15 @@ class Problem:
         problem.__dict__.update(rank=rank, constraints=None, second_moment=None, labels=None, loss=None, data=data)
         return problem
 
-    def stating(self, *, n_observed: int, **stated: Any) -> Problem:
+    def stating(self, *, n_observed: int, squared_norm: float = math.nan, **stated: Any) -> Problem:
         """Return a problem without data that states other things about it, unchecked.
 
         Parameters
         ----------
         n_observed : int
             Number of observed entries.
+        squared_norm : float
+            Sum of their squares; NaN if it is not known.
         **stated : Any
             The fields ``loss``, ``constraints`` and ``labels``.
 
@@ -497,7 +499,8 @@ class Problem:
         >>> codiag.Problem(np.ones((3, 4, 5)), 1).drop_data().stating(n_observed=50).n_observed
         50
         """
-        data = ObservedTensor.absent(self.tensor.shape, self.symmetric, self.tensor.reference, n_observed=n_observed)
+        known = {"n_observed": n_observed, "squared_norm": squared_norm}
+        data = ObservedTensor.absent(self.tensor.shape, self.symmetric, self.tensor.reference, **known)
         return self._with(data=data, **stated)
 
     def in_double_precision(self) -> Problem:
@@ -712,7 +715,7 @@ class Problem:
         counts = self.entries.counts()
         for group in self.groups:
             rule = None if self.constraints is None else self.constraints[group[0]]
-            if rule is None or not (rule.is_fixed or rule.is_manifold or rule.ridge > 0):
+            if rule is None or not (rule.is_fixed or rule.is_manifold or rule.ties_rows or rule.ridge > 0):
                 empty = np.sum([counts[mode] for mode in group], axis=0) == 0
                 for mode in group:
                     rows[mode] = empty

@@ -4,7 +4,7 @@ from codiag.reduction._prepared import Prepared, prepared, safe_scale
 from codiag.reduction._reduction import (
     Reduction,
     Sides,
-    dominant_bases,
+    dominant_core,
     is_small,
     range_bases,
     reduce,

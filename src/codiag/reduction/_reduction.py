@@ -191,8 +191,8 @@ def _reduced(
         return Reduction(problem.with_tensor(core), (None,) * tensor.order, home_of(problem), core)
     if not is_large(tensor.shape):
         dense = tensor.as_double()
-        reduction = compressed(problem, dense, dominant_bases(dense, rank))
-        return replace(reduction, home=home_of(problem), dense=dense)
+        bases, core = dominant_core(dense, rank)
+        return replace(_with_core(problem, core, bases), dense=dense)
     seen = tensor.sketch(rank + OVERSAMPLING)
     if seen.spans_ranges and including is None:
         sketch = _with_sides(problem, tensor, _sides_in_turns(tensor, seen, rng))
@@ -200,11 +200,11 @@ def _reduced(
         outer = _sketched_bases(tensor, seen, rank, rng)
         sketch = with_sides(problem, tensor, outer if including is None else _widened(outer, including, tensor))
     outer = sketch.bases
-    inner = dominant_bases(sketch.core, rank)
+    inner, core = dominant_core(sketch.core, rank)
     if including is not None:
         inner = _widened(inner, _lowered(including, outer), sketch.core)
-    bases = _chained(outer, inner, tensor)
-    reduction = replace(sketch, problem=compressed(problem, sketch.core, inner).problem, bases=bases)
+        core = sketch.core.compress(*_conjugates(inner))
+    reduction = replace(_with_core(problem, core, _chained(outer, inner, tensor)), sides=sketch.sides)
     better = _improved(problem, tensor, rank, reduction)
     if including is None or better is reduction:
         return better
@@ -297,7 +297,11 @@ def range_bases(problem: Problem, rng: np.random.Generator) -> list[Array]:
 
 def compressed(problem: Problem, tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
     """Return the tensor in the coordinates of bases."""
-    core = tensor.compress(*_conjugates(bases))
+    return _with_core(problem, tensor.compress(*_conjugates(bases)), bases)
+
+
+def _with_core(problem: Problem, core: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
+    """Return the problem on a core, in the coordinates of bases."""
     return Reduction(problem.with_tensor(_as_core(core, max(core.shape))), bases, home_of(problem))
 
 
@@ -325,20 +329,21 @@ def _as_core(tensor: Tensor, rank: int) -> DenseTensor:
     return DenseTensor.of(to_host(exact.to_dense()), symmetric=tensor.symmetric)
 
 
-def dominant_bases(tensor: DenseTensor, rank: int) -> tuple[Array | None, ...]:
-    """Return the leading left singular vectors of every unfolding.
+def dominant_core(tensor: DenseTensor, rank: int) -> tuple[tuple[Array | None, ...], DenseTensor]:
+    """Return the leading left singular vectors of every unfolding, and the tensor in their coordinates.
 
     If singular values are equal, vectors that are computed separately need not belong together, and hold little of the
     tensor: then each unfolding is that of the tensor compressed by the bases before.
     """
     bases = _by_mode(lambda mode: _dominant_basis(tensor, mode, rank), tensor)
-    if tensor.symmetric or tensor.compress(*_conjugates(bases)).squared_norm() > tensor.squared_norm() / 2:
-        return bases
+    core = tensor.compress(*_conjugates(bases))
+    if tensor.symmetric or core.squared_norm() > tensor.squared_norm() / 2:
+        return bases, core
     rest, chain = tensor, list[Array | None]()
     for mode in range(tensor.order):
         chain.append(_dominant_basis(rest, mode, rank))
         rest = rest.compress(*_conjugates(chain[mode] if other == mode else None for other in range(tensor.order)))
-    return tuple(chain)
+    return tuple(chain), rest
 
 
 def _dominant_basis(tensor: Tensor, mode: int, rank: int) -> Array | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from array_api_compat import device
 
 from codiag._arrays import (
     Array,
@@ -31,9 +32,12 @@ from codiag.constraints import Constraint
 from codiag.least_squares import DEGENERATE_RATIO, LeastSquares, largest_product, unit_components
 from codiag.methods import Method, checked_fit
 from codiag.problem import Estimate, Problem
-from codiag.reduction import prepared
+from codiag.reduction import prepared, safe_scale
 from codiag.result._factorization import Factorization
 from codiag.result._linearization import deviance_of, kept, relative_error_of
+from codiag.result._separation import separation
+from codiag.result._strengths import has_open_strengths, with_strengths, without_penalties
+from codiag.search import joins, search_together
 from codiag.tensors import FactoredTensor, is_large
 
 HOST_WORK = 2**21
@@ -43,6 +47,10 @@ of its entries then take less time on the host than launching them on the accele
 
 def solve(problem: Problem, method: Method, rng: Any = None) -> Factorization:
     """Run `factorize` without issuing warnings; `warning_message` returns the text of the warning."""
+    if has_open_strengths(problem):
+        rng = as_generator(rng, apart=True)
+        plain = solve(without_penalties(problem), method, rng)
+        problem = with_strengths(problem, plain._components, rng)
     if _is_faster_on_host(problem, method):
         return _in_library_of(solve(problem.on_host(), method, rng), problem)
     with few_threads(largest_product(problem)):
@@ -52,6 +60,31 @@ def solve(problem: Problem, method: Method, rng: Any = None) -> Factorization:
         if ready.rows is None:
             return fit
         return replace(fit, factors=ready.whole(fit.factors, problem.tensor.shape), problem=kept(problem))
+
+
+def solve_together(problems: Sequence[Problem], rngs: Sequence[Any]) -> list[Factorization | None]:
+    """Solve problems by the default method, those of one shape and rank together; None for those that `solve` must."""
+    found: list[Factorization | None] = [None] * len(problems)
+    groups: dict[Any, list[int]] = {}
+    for place, problem in enumerate(problems):
+        if joins(problem) and _is_in_range(problem):
+            reference = problem.tensor.reference
+            kind = (array_namespace(reference).__name__, str(reference.dtype), str(device(reference)))
+            groups.setdefault((problem.tensor.shape, problem.rank, kind), []).append(place)
+    for places in groups.values():
+        known = [problems[place].in_double_precision() for place in places]
+        try:
+            estimates = search_together(known, [as_generator(rngs[place], apart=True) for place in places])
+        except np.linalg.LinAlgError:  # of one of them; each is then solved by itself
+            continue
+        for place, estimate in zip(places, estimates, strict=True):
+            found[place] = None if estimate is None else as_factorization(estimate, problems[place])
+    return found
+
+
+def _is_in_range(problem: Problem) -> bool:
+    """Return whether powers of the entries neither overflow nor underflow."""
+    return 0 < problem.data.squared_norm < math.inf and safe_scale(problem) == 1
 
 
 def _is_faster_on_host(problem: Problem, method: Method) -> bool:
@@ -76,7 +109,9 @@ def _in_library_of(fit: Factorization, problem: Problem) -> Factorization:
 
 def warning_message(fit: Factorization, method: Method) -> str | None:
     """Return the text of the warning about a fit, or None if there is nothing to warn of."""
-    largest, norm = float(np.max(np.abs(to_host(fit.weights)))), whole_norm(fit)
+    largest, norm, separated = float(np.max(np.abs(to_host(fit.weights)))), whole_norm(fit), separation(fit)
+    if separated:
+        return f"{type(method).__name__} did not converge. {separated}"
     tensor = f"a tensor of {' x '.join(map(str, fit.shape))}"
     if largest > DEGENERATE_RATIO * norm or (fit.converged and _has_large_degenerate_pair(fit)):
         return (
@@ -168,8 +203,12 @@ def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
     xp = array_namespace(components.weights)
     unit = unit_components(components)
     unit = unit.changed(lambda factor, _: _without_zero_columns(factor))
-    unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
-    weights, constraints = unit.weights, problem.constraints or (None,) * unit.order
+    constraints = problem.constraints or (None,) * unit.order
+    orders = (rule.order_of(factor) for rule, factor in zip(constraints, unit.factors, strict=True) if rule is not None)
+    known = next((order for order in orders if order is not None), None)
+    falling = xp.argsort(xp.abs(unit.weights), descending=True, stable=True)
+    unit = unit.columns(to_host(falling).tolist() if known is None else known)
+    weights = unit.weights
     if not (problem.symmetric is True and unit.symmetric):
         signs = _mode_signs(unit, problem)
         weights = weights * conjugate(math.prod(signs))

@@ -12,6 +12,7 @@ from dataclasses import replace
 from codiag.least_squares import (
     BRIEF_STEP,
     BRIEF_SWEEPS,
+    NEGLIGIBLE,
     Limits,
     OptimizeResult,
     minimize,
@@ -29,10 +30,10 @@ def approach(problem: Problem, start: FactoredTensor, limits: Limits, lowest: fl
     Steps are tried after sweeps have cost as much. The lowest minimum so far ends those that are hardly to reach it.
     """
     pool, distance = Pool(problem), objective_of(problem).distance
-    lengths = {"sweeps": BRIEF_SWEEPS, "steps": math.isqrt(BRIEF_SWEEPS)}
+    lengths = {"sweeps": BRIEF_SWEEPS // 2, "steps": math.isqrt(BRIEF_SWEEPS)}
     prices = {"sweeps": lengths["sweeps"] * pool.sweep_seconds, "steps": lengths["steps"] * step_seconds(problem)}
     rates, gains = dict.fromkeys(prices, math.inf), dict.fromkeys(prices, math.inf)
-    components, value, batch, n_iter, spent = start, math.inf, None, 0, 0.0
+    components, value, batch, n_iter, n_stretches, spent = start, distance(start) / 2, None, 0, 0, 0.0
     while spent < BRIEF_SWEEPS * step_seconds(problem) and not limits.is_stopped:
         kind = "sweeps" if spent < prices["steps"] else max(rates, key=lambda kind: rates[kind])
         if kind == "sweeps":
@@ -45,17 +46,17 @@ def approach(problem: Problem, start: FactoredTensor, limits: Limits, lowest: fl
             components, n_iter = result.components, n_iter + result.n_iter
         spent, before = spent + prices[kind], value
         value = distance(components) / 2
+        if limits.callback is not None and kind == "sweeps" and limits.callback(components, value):
+            break
         if limits.budget is not None and limits.budget.spend(prices[kind]):
             break
-        gain, last = before - value, gains[kind]
-        gains[kind], rates[kind] = gain, gain / prices[kind]
-        if _remaining(last, gain) <= max(BRIEF_STEP * value, (value - lowest) / 2):
+        gain, last = before - value, gains[kind] if n_stretches > 1 else math.inf
+        gains[kind], rates[kind], n_stretches = gain, gain / prices[kind], n_stretches + 1
+        if gain <= NEGLIGIBLE * value or _remaining(last, gain) <= max(BRIEF_STEP * value, (value - lowest) / 2):
             break
     return OptimizeResult(components, value, n_iter, False)
 
 
 def _remaining(before: float, gain: float) -> float:
     """Return what is still to be gained, if gains go on falling by the same ratio."""
-    if gain <= 0:
-        return 0.0
     return gain**2 / (before - gain) if gain < before < math.inf else math.inf

@@ -235,14 +235,20 @@ class _Run:
         return end
 
     def _without_surplus(self, end: LocalMinimum) -> Estimate | None:
-        """Return a fit with surplus components grown one at a time, if an end shows that there are some."""
+        """Return a fit with surplus components grown one at a time, if an end shows that there are some.
+
+        Without constraints, power iterations find the largest terms of noise; under constraints it may have larger ones
+        that they miss.
+        """
         whole = self.space.uncompressed()
         if not end.is_noise or is_large(whole.problem.tensor.shape):
             return None
         grown = refit_surplus(end, self.space, whole)
         if grown is None:
             return None
-        self._log.add("components that fit noise, added one at a time", grown.result.n_iter, grown.relative_error)
+        name = "components that fit noise, added one at a time"
+        p_missed = 0.0 if self._problem.constraints is None else chance_of_lower([grown])
+        self._log.add(name, grown.result.n_iter, grown.relative_error, p_missed=p_missed)
         estimate = finish(self._problem, whole, grown, self._last_limits, self._log, 0)
         is_lower = estimate.converged or self._log.history[-1].objective <= end.relative_error
         return estimate if is_lower and not self._is_degenerate(estimate) else None
@@ -301,7 +307,7 @@ def local_minimum(
     goal: float = math.inf,
 ) -> tuple[LocalMinimum, int]:
     """Take a start to a local minimum, and take exchange steps while they help; return their number, too."""
-    if problem.entries is not None and tournaments_apply(problem):
+    if problem.loss is None and problem.entries is not None and tournaments_apply(problem):
         result = approach(problem, start, limits, goal)
     else:
         problem, result = minimize_with_estimates(problem, start, limits)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._arrays import BLOCK, asarray_like, conjugate, normal_draws, to_double, to_host
-from codiag.least_squares import Batch, Log, flops_seconds, objective_of
+from codiag._arrays import BLOCK, asarray_like, normal_draws, to_double, to_host
+from codiag.least_squares import Batch, Log, LossBatch, member_seconds, objective_of
 from codiag.problem import Problem
-from codiag.reduction import dominant_bases
+from codiag.reduction import dominant_core
 from codiag.starts._start import Start
 from codiag.tensors import DenseTensor, FactoredTensor, is_large
 
@@ -53,7 +53,9 @@ def tournaments_apply(problem: Problem) -> bool:
     rules = [rule for rule in problem.constraints or () if rule is not None]
     is_plain = all(rule.is_cone and not rule.ridge for rule in rules)
     is_there = problem.tensor.holds_entries and not is_large(problem.tensor.shape)
-    return is_plain and is_there and not problem.shared and not problem.symmetric and problem.loss is None
+    loss = problem.loss
+    is_known = loss is None or not (loss.has_covariance or None in vars(loss).values())  # nothing is to be estimated
+    return is_plain and is_there and is_known and not problem.shared and not problem.symmetric
 
 
 class Pool:
@@ -74,24 +76,23 @@ class Pool:
         self._one_sided = [rule is not None and rule.is_cone for rule in rules or (None,) * order]
         self._bases: Sequence[np.ndarray | None] = (None,) * order
         n_columns = rank
-        if problem.entries is not None:
+        if problem.loss is not None or problem.entries is not None:
             weights = problem.observed_mask() if problem.weights is None else to_host(problem.weights)
             self._shares = weights.astype(np.float64)
             n_columns = rank**2
         else:
-            tensor = DenseTensor.of(self._entries, symmetric=False)
-            bases = dominant_bases(tensor, 2 * rank)
-            self._bases = [None if basis is None else to_host(basis) for basis in bases]
-            turned = [None if basis is None else conjugate(basis) for basis in self._bases]
-            self._entries = to_host(tensor.compress(*turned).to_dense())
+            self._bases, core = dominant_core(DenseTensor.of(self._entries, symmetric=False), 2 * rank)
+            self._entries = core.to_dense()
         sizes = self._entries.shape
         self.most_members = max(BLOCK * max(sizes) // (self._entries.size * n_columns), ROUNDS[-1][0])
-        self.sweep_seconds = flops_seconds(float(order * self._entries.size * rank))
+        self.sweep_seconds = member_seconds(problem, self._entries.size)
 
-    def drawn(self, n: int, rng: np.random.Generator) -> Batch:
+    def drawn(self, n: int, rng: np.random.Generator) -> Batch | LossBatch:
         """Return members with random factors, in the coordinates of the core where they are free."""
         shares = 1.0 if self._shares is None else self._shares
-        size = math.sqrt(np.mean(shares * np.abs(self._entries) ** 2) / (np.mean(shares) * self._problem.rank))
+        loss = self._problem.loss
+        entries = self._entries if loss is None else loss.working_response(self._entries)
+        size = math.sqrt(np.mean(shares * np.abs(entries) ** 2) / (np.mean(shares) * self._problem.rank))
         factors = []
         for width, basis, sign in zip(self._entries.shape, self._bases, self._one_sided, strict=True):
             rows = width if basis is None or not sign else basis.shape[0]
@@ -99,18 +100,20 @@ class Pool:
             factors.append((np.abs(drawn) if sign else drawn) * size ** (1 / self._entries.ndim))
         return self._batch(factors)
 
-    def member(self, start: FactoredTensor) -> Batch:
+    def member(self, start: FactoredTensor) -> Batch | LossBatch:
         """Return a batch of one member, on all entries, of which some are missing."""
         feasible = objective_of(self._problem, start).feasible(start)
         weights, *factors = (to_double(to_host(array)) for array in (feasible.weights, *feasible.factors))
         return self._batch([factors[0][None] * weights, *(factor[None] for factor in factors[1:])])
 
-    def _batch(self, factors: Sequence[np.ndarray]) -> Batch:
+    def _batch(self, factors: Sequence[np.ndarray]) -> Batch | LossBatch:
         """Return members with these factors."""
+        if self._problem.loss is not None:
+            return LossBatch(self._entries, factors, self._one_sided, self._problem.loss, self._shares)
         inside = [basis if sign else None for basis, sign in zip(self._bases, self._one_sided, strict=True)]
         return Batch(self._entries, factors, self._one_sided, inside, self._shares)
 
-    def components(self, batch: Batch, place: int) -> FactoredTensor:
+    def components(self, batch: Batch | LossBatch, place: int) -> FactoredTensor:
         """Return the components of a member, of the whole tensor."""
         reference = self._problem.tensor.reference
         outside = [
@@ -118,4 +121,4 @@ class Pool:
             for factor, basis, sign in zip(batch.member(place), self._bases, self._one_sided, strict=True)
         ]
         found = [asarray_like(factor, reference) for factor in outside]
-        return FactoredTensor(asarray_like(np.ones(self._problem.rank), reference), found, symmetric=False)
+        return FactoredTensor(asarray_like(np.ones(self._problem.rank), reference), found, symmetric=False).on_host()

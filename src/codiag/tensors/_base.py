@@ -68,6 +68,8 @@ class Tensor(ABC):
         Whether entries that are not stored are missing; otherwise they are zero.
     is_validated : bool
         Whether all entries are known to be finite. Large data is checked in the first pass over it, not before.
+    is_on_accelerator : bool
+        Whether the entries are an array on an accelerator, where there is room beside them.
     is_absent : bool
         Whether entries were left out of a result, so that only the shape is known.
 
@@ -110,6 +112,7 @@ class Tensor(ABC):
     holds_entries: bool = False
     is_partial: bool = False
     is_validated: bool = True
+    is_on_accelerator: bool = False
     is_absent: bool = False
     _sketch: Sketch | None = None
 
@@ -656,28 +659,6 @@ class Tensor(ABC):
         """
         return self._compressed(to_double(self.to_dense()), [None] * self.order)
 
-    def has_room_for(self, n_entries: int) -> bool:
-        """Return whether so many numbers may be kept beside the entries.
-
-        Parameters
-        ----------
-        n_entries : int
-            How many.
-
-        Returns
-        -------
-        bool
-            True on an accelerator, where products cost more than memory, if they are at most a quarter of the entries.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from codiag.tensors import as_tensor
-        >>> as_tensor(np.ones((3, 4, 5))).has_room_for(1)
-        False
-        """
-        return False
-
     def stored_mask(self) -> np.ndarray:
         """Return which entries are stored.
 
@@ -757,6 +738,12 @@ class StoredTensor(Tensor):
     def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
         products: list[Array] = self.read(Products(factors))[0]
         return products
+
+    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
+        from codiag.tensors._factored import FactoredTensor
+
+        model = FactoredTensor(weights, factors, symmetric=False).squared_norm()
+        return (self.squared_norm() + model - self.squared_distance(weights, factors)) / 2
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         return float(self.read(SquaredDistance(weights, factors))[0])

@@ -59,13 +59,13 @@ class Sketch:
 def make_sketch(tensor: Tensor, width: int) -> Sketch:
     """Return the sketch of a tensor, from one pass over its entries.
 
-    On an accelerator the tensor is multiplied in its last mode only: what is left shows the ranges of the other modes
-    better than vectors do, for half of the operations.
+    On an accelerator the tensor is multiplied in its last mode only, if it becomes four times smaller by that: what is
+    left shows the ranges of the other modes better than vectors do, for half of the operations.
     """
     rng = np.random.default_rng(0)  # a fixed seed, so that the sketch depends on the data alone and can be stored
     # Uniform numbers, which take a fifth of the time of normal ones.
     directions = tuple(asarray_like(rng.random((size, width)) - 0.5, tensor.reference) for size in tensor.shape)
-    if width > 0 and _has_room(tensor, width):
+    if tensor.is_on_accelerator and not tensor.symmetric and 0 < 4 * width <= min(tensor.shape):
         squared_norm, part = tensor.read(SquaredNorm(), Core((*[None] * (tensor.order - 1), directions[-1])))
         found = {mode: _range_columns(part.to_dense(), directions, mode) for mode in range(tensor.order - 1)}
         return Sketch(squared_norm, directions, found, spans_ranges=True)
@@ -74,12 +74,6 @@ def make_sketch(tensor: Tensor, width: int) -> Sketch:
     squared_norm, *results = tensor.read(SquaredNorm(), *products)
     by_mode = dict(zip(modes, results[0], strict=True)) if width > 0 else {}
     return Sketch(squared_norm, directions, by_mode)
-
-
-def _has_room(tensor: Tensor, width: int) -> bool:
-    """Return whether a tensor may be multiplied in one mode, and the product kept beside it."""
-    n_entries = width * math.prod(tensor.shape) // min(tensor.shape[0], tensor.shape[-1])
-    return not tensor.symmetric and 4 * width <= min(tensor.shape) and tensor.has_room_for(n_entries)
 
 
 def _range_columns(part: Array, directions: Sequence[Array], mode: int) -> Array:
