@@ -13,7 +13,7 @@ BASELINES = ["TensorLy parafac", "TensorLy parafac, orthogonalised", "pyttb cp_a
 LOUD = (1e-3, 1e-2)
 SLOW_BASELINES = ["pytensorlab cpd"]
 OURS = ["auto", "nojd0", "nojd1", "nls", "nls, replacing"]
-OURS += ["als", "als, svd start", "als, orthogonalised", "als, line search"]
+OURS += ["als", "als, svd start"]
 
 
 def symmetric(size: int, rank: int, noise: float, seed: int) -> PlantedTensor:

@@ -79,10 +79,18 @@ def main() -> None:
     """Run the draws, and print the share at the best, by loss."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=30, help="of each loss")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first draw")
     parser.add_argument("--peers", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
-    cells, groups = [(loss, seed, options.peers) for loss in LOSSES for seed in range(options.draws)], defaultdict(list)
+    cells, groups = (
+        [
+            (loss, seed, options.peers)
+            for loss in LOSSES
+            for seed in range(options.first, options.first + options.draws)
+        ],
+        defaultdict(list),
+    )
     with ProcessPoolExecutor(options.jobs) as pool:
         for found in pool.map(run, cells):
             groups[found["loss"]].append(found)

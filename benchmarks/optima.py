@@ -152,8 +152,8 @@ def _cells(options: argparse.Namespace) -> list[tuple[str, int, bool, str, int]]
     ]
     problems += [(f"simulated {seed}", 0, False) for seed in range(options.simulated)]
     np.random.default_rng(0).shuffle(problems)  # what there was no time for is of all kinds
-    runs = {"codiag": options.seeds, "long": options.long, "TensorLy": options.peers}
-    return [(*problem, method, seed) for problem in problems for method, n in runs.items() for seed in range(n)]
+    runs, first = {"codiag": options.seeds, "long": options.long, "TensorLy": options.peers}, options.first
+    return [(*one, method, first + seed) for one in problems for method, n in runs.items() for seed in range(n)]
 
 
 def summary(records: Sequence[dict[str, Any]]) -> str:
@@ -200,6 +200,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", default=list(DATA), choices=list(DATA))
     parser.add_argument("--ranks", nargs="+", type=int, default=list(RANKS))
     parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first run")
     parser.add_argument("--long", type=int, default=2, help="searches ten times as long")
     parser.add_argument("--peers", type=int, default=5)
     parser.add_argument("--simulated", type=int, default=0)

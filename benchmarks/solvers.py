@@ -19,8 +19,6 @@ VARIANTS: dict[str, Method] = {
     "tpm, one restart": TPM(n_restarts=1),
     "als": ALS(),
     "als, svd start": ALS(init="svd"),
-    "als, orthogonalised": ALS(orthogonalize=5),
-    "als, line search": ALS(line_search=True),
     "nls": NLS(max_replacements=0),
     "nls, replacing": NLS(),
 }

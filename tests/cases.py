@@ -12,7 +12,7 @@ import pytest
 
 import codiag
 import simulated
-from codiag.constraints import Constraint, Fixed, NonNegative
+from codiag.constraints import Constraint, Fixed, NonNegative, Simplex, Unimodal
 from codiag.diagonalize import (
     LUJ1D,
     QRJ1D,
@@ -170,10 +170,7 @@ METHODS = {
     "nojd inverse": MethodCase(NOJD(plug_in="inverse", directions="orthonormal")),
     "nojd whole": MethodCase(NOJD(compress=False)),
     "als": MethodCase(ALS(init=NOJD(), tol=1e-12), least_squares=True),
-    "als orthogonalized": MethodCase(ALS(orthogonalize=5, tol=1e-12), least_squares=True, random_start=True),
-    "als from svd, line search": MethodCase(
-        ALS(init="svd", orthogonalize=3, line_search=True, tol=1e-12), least_squares=True, random_start=True
-    ),
+    "als from svd": MethodCase(ALS(init="svd", tol=1e-12), least_squares=True, random_start=True),
     "nls": MethodCase(NLS(n_starts=3), least_squares=True, random_start=True),
     "nls from nojd": MethodCase(NLS(init=NOJD()), least_squares=True),
     "tpm": MethodCase(TPM(), orthogonal=True),
@@ -243,6 +240,7 @@ class ConstraintCase:
 
     draw: Callable[[np.random.Generator, int, int], np.ndarray]  # a factor of this many rows and columns
     of: Callable[[np.ndarray], Constraint]  # the constraint on such a factor
+    is_convex: bool = True
 
     def drawn(self, size: int, rank: int, seed: int = 0) -> tuple[Constraint, np.ndarray]:
         factor = self.draw(np.random.default_rng([size, rank, seed]), size, rank)
@@ -261,9 +259,21 @@ def _cumulated(rng: np.random.Generator, size: int, rank: int) -> np.ndarray:
     return np.cumsum(_half_zero(rng, size, rank), axis=0) - 3 * rng.random(rank)
 
 
+def _peaks(rng: np.random.Generator, size: int, rank: int) -> np.ndarray:
+    distances = (np.arange(size)[:, None] - rng.uniform(0, size - 1, rank)) / rng.uniform(1, 3, rank)
+    return np.where(np.abs(distances) < 3, np.exp(-(distances**2)), 0.0)
+
+
+def _shares(rng: np.random.Generator, size: int, rank: int) -> np.ndarray:
+    drawn = rng.exponential(size=(size, rank)) * (rng.random((size, rank)) < 0.7) + 1e-3
+    return drawn / drawn.sum(axis=1, keepdims=True)
+
+
 CONSTRAINTS = {
     "fixed": ConstraintCase(_normal, Fixed),
     "nonnegative": ConstraintCase(_half_zero, lambda _: NonNegative()),
+    "unimodal": ConstraintCase(_peaks, lambda _: Unimodal(), is_convex=False),
+    "simplex": ConstraintCase(_shares, lambda _: Simplex()),
     "increasing": ConstraintCase(_cumulated, lambda _: example("constraint").Increasing()),
 }
 
@@ -294,6 +304,7 @@ LOSSES = {
     "poisson, log": LossCase(Poisson("log"), _normal),
     "bernoulli": LossCase(Bernoulli(), _normal),
     "bernoulli, odds": LossCase(Bernoulli("odds"), lambda *size: _gamma(*size) / 3),
+    "bernoulli, rate": LossCase(Bernoulli("rate"), lambda *size: _gamma(*size) / 3),
     "negative binomial": LossCase(NegativeBinomial(0.3), _gamma),
     "huber": LossCase(Huber(1.0), _normal),
     "exponential": LossCase(example("loss").Exponential(), _gamma),

@@ -61,6 +61,7 @@ MUTANTS = {
     "CERTAIN": Mutant("1.0", "tests/search"),
     "STEP_GROWTH": Mutant("0.0", "tests/starts"),
     "ROUNDS": Mutant("((4, 1),)", "tests/starts"),
+    "VECTOR_ROUNDS": Mutant("((1, 1),)", "tests/factorize/test_each_together.py"),
     "MOST_WORK": Mutant("0", "tests/result/test_transform.py"),
     "MOST_READS": Mutant("1", "tests/tensors/test_scale.py"),
     "SUSPECT": Mutant("10.0", "tests/diagonalize/test_ties.py"),

@@ -23,7 +23,6 @@ from codiag.tensors import (
     FactoredTensor,
     MomentTensor,
     SparseTensor,
-    SymmetricOuterTensor,
     Tensor,
     symmetrize,
 )
@@ -182,16 +181,6 @@ def _samples(to: Library, shape: tuple[int, ...]) -> Held:
     return MomentTensor(to(samples), order=len(shape)), entries
 
 
-def _symmetric_outer(to_matrix: Library, to: Library, shape: tuple[int, ...]) -> Held:
-    rng = np.random.default_rng(shape)
-    matrix, vector = rng.standard_normal(shape[:2]), rng.standard_normal(shape[0])
-    matrix = matrix + matrix.T
-    entries = np.zeros(shape)
-    for place in range(3):
-        entries += np.moveaxis(np.multiply.outer(matrix, vector), 2, place)
-    return SymmetricOuterTensor(to_matrix(matrix), to(vector)), entries
-
-
 @dataclass(frozen=True)
 class SymmetricKind:
     """A kind of tensor that is symmetric by what it is, with entries of its own."""
@@ -206,11 +195,6 @@ SYMMETRIC_TENSORS: dict[str, SymmetricKind] = {
         for name, library in NUMPY_AND_LIBRARIES.items()
     },
     "sparse samples": SymmetricKind(partial(_samples, sparse.csr_array), (3, 4)),
-    **{
-        f"symmetric outer{name}": SymmetricKind(partial(_symmetric_outer, library, library))
-        for name, library in NUMPY_AND_LIBRARIES.items()
-    },
-    "symmetric outer of an operator": SymmetricKind(partial(_symmetric_outer, sparse.csr_array, np.asarray)),
 }
 """Every kind of tensor that is symmetric by what it is. Counts of words are sparse matrices of SciPy."""
 

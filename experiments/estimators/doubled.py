@@ -57,8 +57,6 @@ def symmetrized(diagonalizer: Diagonalizer) -> Diagonalizer:
             f"the reduction to twice the size is degenerate for {type(inner).__name__}, because components come in "
             "pairs with opposite diagonals; use Jacobi(), OrthogonalNewton() or QRJ1D(), or TwoSided() instead"
         )
-    if getattr(inner, "max_rows", None) is not None:
-        raise ValueError("max_rows counts rows of the doubled problem; use rank instead")
     return _Symmetrized(rank=inner.rank, tol=inner.tol, max_sweeps=inner.max_sweeps, inner=inner)
 
 

@@ -7,12 +7,14 @@ the parameters of latent-variable models.
 
 ======================== ==========================================================================
 `factorize`              One tensor: dense, sparse, in chunks, with missing entries, under constraints.
+`factorize_coupled`      Tensors and matrices that share modes.
 `factorize_each`         Many tensors, in parallel.
 `parafac2`               Matrices with common columns whose profiles evolve.
 `compare`                Which component of one fit is which of another.
 `choose_rank`            How many components the data supports, and why.
 `joint_diagonalize`      The common factors of a stack of matrices.
 `Factorization`          What `factorize` returns: weights, factors, standard errors, diagnosis, plots.
+`CoupledFit`             What `factorize_coupled` returns.
 `Parafac2Fit`            What `parafac2` returns.
 `Diagonalization`        What `joint_diagonalize` returns.
 `RankChoice`             What `choose_rank` returns.
@@ -45,6 +47,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from codiag._checks import ConvergenceWarning
+    from codiag._coupled import CoupledFit, factorize_coupled
     from codiag._factorize import factorize
     from codiag._factorize_each import FailedFitsError, factorize_each
     from codiag._parafac2 import Parafac2Fit, parafac2
@@ -58,6 +61,7 @@ __version__ = "0.3.0"
 
 __all__ = [
     "ConvergenceWarning",
+    "CoupledFit",
     "Diagonalization",
     "Factorization",
     "FailedFitsError",
@@ -69,6 +73,7 @@ __all__ = [
     "compare",
     "factor_error",
     "factorize",
+    "factorize_coupled",
     "factorize_each",
     "joint_diagonalize",
     "match_components",
@@ -77,6 +82,7 @@ __all__ = [
 
 _HOMES = {
     "ConvergenceWarning": "_checks",
+    "CoupledFit": "_coupled",
     "Diagonalization": "diagonalize",
     "Factorization": "result",
     "FailedFitsError": "_factorize_each",
@@ -87,6 +93,7 @@ _HOMES = {
     "compare": "metrics",
     "factor_error": "metrics",
     "factorize": "_factorize",
+    "factorize_coupled": "_coupled",
     "factorize_each": "_factorize_each",
     "joint_diagonalize": "diagonalize",
     "match_components": "metrics",

@@ -16,7 +16,7 @@ from codiag.constraints import ConstraintsLike
 from codiag.labels import LabelsLike
 from codiag.losses import Loss
 from codiag.methods import Init, Method, as_method
-from codiag.problem import Problem, as_problem, warn_of_unlisted_counts
+from codiag.problem import Problem, as_problem
 from codiag.result import Factorization, solve, warning_message, whitened_fit
 
 
@@ -126,7 +126,6 @@ def factorize(
         "labels": labels,
     }
     problem = as_problem(tensor, rank, **stated)
-    warn_of_unlisted_counts(problem.loss, tensor, problem.n_observed, problem.tensor.shape, stacklevel=4)
     with progress_if(progress, "factorizing"):
         fit, message = fitted(problem, as_method(method, init), rng)
     if message is not None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import array_api_strict as strict
 import numpy as np
 import pytest
 
 import codiag
 from cases import METHODS
+from codiag.diagonalize import UWEDGE, OrthogonalNewton, TwoSided
 from codiag.least_squares import LeastSquares, noise_excess
 from codiag.methods import checked_fit
 from codiag.reduction import reduce
-from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
+from codiag.tensors import Core, DenseTensor, FactoredTensor, Products, symmetrize
 
 
 @pytest.fixture(params=["moved to the host", "left there"])
@@ -22,7 +25,8 @@ def accelerator(request, monkeypatch):
     """
     if request.param == "left there":
         monkeypatch.setattr("codiag.result._solve.HOST_WORK", 0)
-    for room in ("reduction._reduction", "result._solve", "tensors._dense", "tensors._sums", "least_squares._budget"):
+    tensors = ("tensors._dense", "tensors._factored", "tensors._sums")
+    for room in ("reduction._reduction", "result._solve", "least_squares._budget", *tensors):
         monkeypatch.setattr(f"codiag.{room}.on_host", lambda array: isinstance(array, np.ndarray))
 
 
@@ -139,3 +143,59 @@ def test_small_problems_are_solved_by_the_host_from_the_first_step(work, acceler
     fit = codiag.factorize(tensor, 2, rng=0)
     assert isinstance(given[0].tensor.reference, np.ndarray) == (work > 0)
     assert isinstance(fit.weights, type(tensor))
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-3])
+def test_bases_that_a_sketch_has_missed_are_found_from_the_sides(noise, accelerator, monkeypatch):
+    """Compression is as good if the columns that should span the range of the first mode are random ones."""
+    rng = np.random.default_rng(0)
+    factors = [np.linalg.qr(rng.standard_normal((size, 3)))[0] for size in (130, 140, 150)]
+    entries = FactoredTensor(np.array([1.0, 0.5, 1e-3]), factors).to_dense()
+    entries = entries + noise * 1e-3 * rng.standard_normal(entries.shape)
+    kept = []
+    for is_spoiled in (False, True):
+        problem = codiag.Problem(DenseTensor(strict.asarray(entries), check=False), 3)
+        sketch = problem.tensor.sketch(13)
+        assert sketch.spans_ranges
+        if is_spoiled:
+            columns = strict.asarray(rng.standard_normal((130, 13)))
+            monkeypatch.setattr(problem.tensor, "_sketch", replace(sketch, products=sketch.products | {0: columns}))
+        kept.append(reduce(problem, rng).core.squared_norm() / problem.tensor.squared_norm())
+    assert 1 - kept[1] == pytest.approx(1 - kept[0], rel=1e-2, abs=1e-13)  # the third one has 8e-7
+
+
+def test_a_tensor_is_read_four_times(accelerator, monkeypatch):
+    """Once for the sketch, once for the last modes, once for the first, and once, with two products, to polish."""
+    products = []
+    compress, read = Core.over, Products.over
+    monkeypatch.setattr(Core, "over", lambda self, chunk: products.append(chunk.shape) or compress(self, chunk))
+    monkeypatch.setattr(Products, "over", lambda self, chunk: products.append(chunk.shape) or read(self, chunk))
+    entries, factors = planted((120, 130, 140), 4)
+    fit = codiag.factorize(strict.asarray(entries), 4, rng=0)
+    assert fit.converged
+    assert products.count(entries.shape) == 4
+    assert codiag.factor_error([np.asarray(factor) for factor in fit.factors], factors) < 1e-2
+
+
+@pytest.mark.parametrize("limit", [0, 2**15])
+@pytest.mark.parametrize("kind", ["orthogonal", "free", "two sides", "compressed, weighted", "slow"])
+def test_joint_diagonalization_on_an_accelerator(kind, limit, monkeypatch):
+    """All but products with the matrices is left to the host, if it is small; the answer is where the matrices are."""
+    for module in ("diagonalize._stack", "_arrays._namespace"):
+        monkeypatch.setattr(f"codiag.{module}.on_host", lambda array: isinstance(array, np.ndarray))
+    monkeypatch.setattr("codiag.diagonalize._stack.STEP_ON_HOST", limit)
+    rng = np.random.default_rng(0)
+    factor = np.linalg.qr(rng.standard_normal((8, 8)))[0] + (0 if kind == "orthogonal" else 0.1)
+    other = rng.standard_normal((8, 8)) if kind == "two sides" else factor
+    weights = 1 + rng.random(40) if kind == "compressed, weighted" else None
+    if kind == "compressed, weighted":
+        factor, other = factor[:, :5], other[:, :5]
+    stack = (factor * rng.standard_normal((40, 1, factor.shape[1]))) @ other.T
+    noise = (0.3 if kind == "slow" else 1e-3) * rng.standard_normal(stack.shape)
+    stack = stack + (noise if kind == "two sides" else noise + noise.transpose(0, 2, 1))
+    method = {"two sides": TwoSided(), "compressed, weighted": UWEDGE(rank=5), "free": UWEDGE()}.get(kind)
+    method = method or OrthogonalNewton()
+    here, there = (method(array, sample_weight=weights, rng=0) for array in (stack, strict.asarray(stack)))
+    assert isinstance(there.factor, type(strict.asarray(stack)))
+    assert codiag.factor_error([np.asarray(there.factor)], [here.factor]) < 1e-6
+    np.testing.assert_allclose(np.asarray(there.residuals), here.residuals, atol=1e-6 * here.residuals.max())

@@ -25,6 +25,7 @@ SOURCE = Path(codiag.__file__).parent
 WARNING = {  # the public functions: here, and nowhere below them, something is said
     "_factorize.py",
     "_factorize_each.py",
+    "_coupled/_entry.py",
     "_parafac2/_entry.py",
     "diagonalize/_joint_diagonalize.py",
     "drop_in/ajd/__init__.py",

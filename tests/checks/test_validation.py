@@ -116,7 +116,6 @@ def test_bad_weights(weights, words):
         (lambda: UWEDGE(rank=True), TypeError, "^rank must"),
         (lambda: OrthogonalNewton(rank=2.5), TypeError, "^rank must"),
         (lambda: UWEDGE(rank=4)(GOOD), ValueError, "^rank must"),
-        (lambda: Jacobi(max_rows=0), ValueError, "^max_rows must"),
         (lambda: UWEDGE(statistical_tol=-1.0), ValueError, "^statistical_tol must"),
         (lambda: UWEDGE(statistical_tol="a"), TypeError, "^statistical_tol must"),
         (lambda: TwoSided(orthogonal="no"), TypeError, "^orthogonal must"),

@@ -34,7 +34,7 @@ def cut_off(path):
 
 BAD = {
     "no header": ("x.csv", text(*LINES), "--header 0"),
-    "a title above the header": ("x.csv", text("Sales 2024,,,", "", *NAMES, *LINES), "--header 3"),
+    "a title above the header": ("x.csv", text("Sales 2024,,,", "", *NAMES, *LINES), "--header N"),
     "decimal commas": (
         "x.csv",
         text(*(line.replace(",", ";").replace(".", ",") for line in NAMES + LINES)),

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 from joblib import parallel_backend
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
 from codiag.labels import Labelled, Labels
@@ -32,6 +32,15 @@ def assert_same(ours, theirs):
         assert_array_equal(one.weights, other.weights)
         for mine, yours in zip(one.factors, other.factors, strict=True):
             assert_array_equal(mine, yours)
+
+
+def assert_same_minimum(ours, theirs):
+    """Batches take other steps than `factorize` to the same minimum."""
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        assert_allclose(one.weights, other.weights, rtol=1e-7)
+        for mine, yours in zip(one.factors, other.factors, strict=True):
+            assert_allclose(mine, yours, rtol=0, atol=1e-7)
 
 
 def test_each_tensor_is_fitted_as_by_factorize_with_its_seed():
@@ -104,7 +113,7 @@ def test_the_fits_that_there_are_come_with_the_error():
     assert kept.fits[1] is None
     assert list(kept.errors) == [1]
     others = [codiag.factorize(tensors[place], 2, rng=seed_of(0, place)) for place in (0, 2)]
-    assert_same([kept.fits[0], kept.fits[2]], others)
+    assert_same_minimum([kept.fits[0], kept.fits[2]], others)
 
 
 @pytest.mark.slow
@@ -140,7 +149,7 @@ def test_ranks_are_given_or_chosen_for_each():
     tensors = stack(3, size=4)
     fits = codiag.factorize_each(tensors, [1, "auto", 2], rng=0)
     ranks = [1, "auto", 2]
-    assert_same(fits, [codiag.factorize(tensors[i], ranks[i], rng=seed_of(0, i)) for i in range(3)])
+    assert_same_minimum(fits, [codiag.factorize(tensors[i], ranks[i], rng=seed_of(0, i)) for i in range(3)])
 
 
 def test_labels_are_kept():

@@ -160,7 +160,7 @@ class TestStartsOfAnyKind:
             OJD(directions=np.random.default_rng(0).standard_normal((9, 8)), compress=False),
             NOJD(directions=np.random.default_rng(0).standard_normal((9, 8)), compress=False),
             ALS(init=(np.ones(3), [np.linalg.qr(np.random.default_rng(1).standard_normal((8, 3)))[0]] * 3)),
-            NLS(init=ALS(orthogonalize=2)),
+            NLS(init=ALS(max_iter=2)),
         ],
         ids=["OJD", "NOJD", "ALS", "NLS"],
     )

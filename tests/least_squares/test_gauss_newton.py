@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 import codiag
 from codiag.inference import sensitivity
 from codiag.least_squares import (
+    GaussNewtonOperator,
     LeastSquares,
     Limits,
     conjugate_gradients,
@@ -245,3 +246,42 @@ def test_steps_of_orthogonal_factors_are_tangent_and_solve_the_restricted_equati
         scale=1e-30, max_products=500, accuracy=1e-12,
     ).move  # fmt: skip
     assert_allclose(step, expected, atol=1e-8 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("angle", [1.0, 1e-2, 1e-5, 0.0])
+@pytest.mark.parametrize("is_complex", [False, True])
+def test_ranges_of_columns_that_nearly_depend_on_each_other(angle, is_complex):
+    """A basis has orthonormal columns and holds the factor, however it is computed."""
+    rng = np.random.default_rng(0)
+    factors = [rng.standard_normal((9, 3)) + 1j * is_complex * rng.standard_normal((9, 3)) for _ in range(3)]
+    factors = [factor if is_complex else factor.real for factor in factors]
+    factors[0][:, 2] = factors[0][:, 0] + angle * factors[0][:, 2]
+    problem = codiag.Problem(np.ones((9, 9, 9)) * factors[0][0, 0], 3)
+    parametrization = LeastSquares(problem).parametrization
+    separation = GaussNewtonOperator(parametrization, np.concatenate(factors)).separation
+    inside = separation.inside
+    for basis, inner, factor in zip(
+        separation.bases, inside.parametrization.factors(inside.point), factors, strict=True
+    ):
+        assert_allclose(basis.conj().T @ basis, np.eye(3), atol=1e-9)
+        assert_allclose(basis @ inner, factor, atol=1e-12)
+
+
+def test_conjugate_gradients_solve_for_what_matters_only():
+    """The errors of a solution are relative to the whole right-hand side, and need not be below what is negligible."""
+    rng = np.random.default_rng(0)
+    factor = rng.standard_normal((40, 40))
+    matrix, right = factor @ factor.T + np.eye(40), 1e-3 * rng.standard_normal((40, 1))
+    counts = []
+    for options in ({}, {"negligible": 1e-7}, {"beside": 1e-3}, {"beside": 1e6}):
+        n_products = 0
+
+        def multiply(move):
+            nonlocal n_products
+            n_products += 1
+            return matrix @ move
+
+        conjugate_gradients(multiply, lambda move: move, right, inner_product, scale=1.0, max_products=100, **options)
+        counts.append(n_products)
+    assert counts[0] > counts[1] > 0
+    assert counts[0] > counts[2] > counts[3] == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ import pytest
 import codiag
 from codiag.diagnosis import deviance_without
 from codiag.least_squares import GeneralizedObjective, Limits, minimize
-from codiag.losses import NegativeBinomial, Poisson
+from codiag.losses import Bernoulli, NegativeBinomial, Poisson
 from codiag.problem import interior
 from codiag.synthetic import count_events
 from codiag.tensors import FactoredTensor, SparseTensor
@@ -162,6 +161,17 @@ def test_counts_that_were_fitted_by_least_squares_are_noticed():
     assert said not in str(codiag.factorize(counts, 2, loss="poisson", rng=0).diagnose())
 
 
+def test_binary_data_that_was_fitted_by_least_squares_is_noticed():
+    odds = np.einsum("ir,jr,kr->ijk", *means((12, 14, 15), 2))
+    binary = Bernoulli("odds").sample(odds, np.random.default_rng(0))
+    said = "loss='bernoulli' models their probabilities"
+    plain = str(codiag.factorize(binary, 2, rng=0).diagnose())
+    assert said in plain
+    assert "poisson" not in plain
+    assert said not in str(codiag.factorize(2 * binary, 2, rng=0).diagnose())
+    assert said not in str(codiag.factorize(binary, 2, loss=Bernoulli("odds"), rng=0).diagnose())
+
+
 def test_cells_where_the_model_vanishes_do_not_spoil_errors():
     """A row without counts has a model of zero, and leaves the errors of all others as they are without it."""
     factors = means((12, 13, 14), 2)
@@ -200,24 +210,17 @@ def test_what_a_component_of_sparse_counts_is_worth_is_its_deviance(seed):
     assert math.isnan(deviance_without(fit.drop_data(), 0))
 
 
-def test_counts_that_a_table_does_not_list_are_asked_about():
+def test_counts_that_a_table_does_not_list_are_zeros():
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     factors = means((6, 7, 8), 1)
     counts = Poisson().sample(np.einsum("ir,jr,kr->ijk", *factors), np.random.default_rng(0))
-    counts[0, 0, 0] = 0
     listed = np.argwhere(counts > 0)
     table = pandas.DataFrame(listed, columns=["place", "hour", "day"]).assign(n=counts[counts > 0])
+    assert len(table) < counts.size
     zeros = codiag.io.labelled_tensor(table, absent="zero")
-    with pytest.warns(UserWarning, match=f"the table lists {len(listed)} of {counts.size} combinations") as warned:
-        codiag.factorize(table, 1, loss="poisson", rng=0)
-    assert warned[0].filename == __file__  # the line of the user
-    with pytest.warns(UserWarning, match="the table lists") as warned:
-        codiag.choose_rank(table, range(1, 2), loss="poisson", rng=0)
-    assert warned[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # the core is silent
-        codiag.Problem(table, 1, loss="poisson")
-    fit = codiag.factorize(zeros, 1, loss="poisson", rng=0)
-    with pytest.warns(UserWarning, match="are taken as"):
-        fit.transform(table, mode=0)
-    np.testing.assert_allclose(fit.transform(zeros, mode=0), fit.factors[0] * fit.weights, rtol=1e-4)
+    fit, expected = (codiag.factorize(each, 1, loss="poisson", rng=0) for each in (table, zeros))
+    np.testing.assert_allclose(fit.weights, expected.weights)
+    np.testing.assert_allclose(fit.transform(table, mode=0), fit.factors[0] * fit.weights, rtol=1e-4)
+    assert codiag.choose_rank(table, range(1, 2), loss="poisson", rng=0).fits[1].problem.n_observed == counts.size
+    missing = codiag.factorize(table, 1, rng=0)
+    assert missing.problem.n_observed == len(table)

@@ -8,7 +8,7 @@ import pytest
 import codiag
 from assertions import assert_same_factors
 from codiag.diagonalize import QRJ1D, Jacobi
-from codiag.methods import ALS, TPM
+from codiag.methods import TPM
 from codiag.synthetic import unit_factor
 from codiag.tensors import FactoredTensor
 from experiments.simulated import orthogonal_model
@@ -38,23 +38,9 @@ class TestPowerMethod:
         with pytest.raises(ValueError, match="^rank must"):
             codiag.factorize(np.random.default_rng(0).standard_normal((3, 4, 5)), 4, method=TPM())
 
-    def test_line_search_takes_fewer_sweeps(self):
-        """On collinear factors, where plain sweeps creep."""
-        rng = np.random.default_rng(0)
-        factors = [unit_factor(10, 1, rng) + 0.3 * unit_factor(10, 3, rng) for _ in range(3)]
-        tensor = FactoredTensor(np.ones(3), factors).to_dense()
-        sweeps = [
-            codiag.factorize(tensor, 3, method=ALS(line_search=search, tol=1e-7, max_iter=5000), rng=0)
-            .history[-1]
-            .n_iter
-            for search in (False, True)
-        ]
-        assert sweeps[1] < 0.7 * sweeps[0]
-
     def test_flops_are_those_of_the_paper(self):
         """Jacobi: 2 d L (d k - k (k - 1) / 2) a sweep; QRJ1D: 4 d^3 L; the power method: L d^3, times steps and two."""
         assert Jacobi().sweep_flops(7, 10) == 2 * 10 * 7 * (100 - 45)
-        assert Jacobi(max_rows=3).sweep_flops(7, 10) == 2 * 10 * 7 * (30 - 3)
         assert QRJ1D().sweep_flops(7, 10) == 4 * 1000 * 7
         problem = orthogonal_model(10, 10, noise=0.0, seed=0)
         stage = codiag.factorize(problem.tensor, 10, method=TPM(n_restarts=3), symmetric=True, rng=0).history[0]

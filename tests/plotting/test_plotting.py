@@ -24,7 +24,6 @@ from codiag.plotting import (
     name_along,
     pixel_means,
     residual_entries,
-    shown,
 )
 
 DAYS = np.arange("2024-01-01", "2024-02-10", dtype="datetime64[D]")
@@ -334,55 +333,6 @@ def test_dependence_that_is_not_known_is_gray():
     assert_allclose(image.cmap(image.norm(0.0))[:3], 1, atol=0.05)  # independence has the color of the page
     with pytest.raises(TypeError, match="^model must"):
         plotting.dependence(codiag.models.SOBI().fit(np.random.default_rng(0).standard_normal((200, 3))))
-
-
-@pytest.mark.parametrize(("n_nodes", "k"), [(60, 1), (60, 3), (3000, 50)])
-def test_communities_are_drawn_with_their_own_sizes_memberships_and_rates(n_nodes, k):
-    from codiag.models import MixedMembershipSBM
-
-    rng = np.random.default_rng(k)
-    model = MixedMembershipSBM(k)
-    model.memberships_, model.connectivity_ = rng.dirichlet(np.full(k, 0.1), n_nodes), np.eye(k) / 3
-    model.labels_ = np.where(np.arange(n_nodes) < 2, -1, np.argmax(model.memberships_, axis=1))
-    model.nodes_, model.n_components_, model.weighted_ = np.arange(n_nodes), k, False
-    figure = plotting.communities(model)
-    sizes, memberships, links = figure.axes[:3]
-    n_rows = min(k, 40)
-    counts = [np.sum(model.labels_ == place) for place in range(n_rows)]
-    assert_array_equal([bar.get_width() for bar in sizes.patches], counts)
-    linked = model.memberships_[2:, :n_rows]
-    shades = memberships.images[0].get_array()
-    assert shades.shape == (n_rows, min(n_nodes - 2, 1000))
-    # Columns are nodes, or means of as many: averages over all nodes stay what they are.
-    widths = np.diff(np.linspace(0, n_nodes - 2, shades.shape[1] + 1).astype(int))
-    assert_allclose(shades @ widths, linked.sum(axis=0))
-    assert_array_equal(links.images[0].get_array(), model.connectivity_[:n_rows, :n_rows])
-    assert ("the first 40 of" in figure.get_suptitle()) == (k == 50)
-    assert_nothing_overlaps(figure)
-    with plotting.paper((9, 3)) as own:
-        assert plotting.communities(model, axes=own.subplots(1, 3)) is own
-
-
-@pytest.mark.parametrize(("k", "n_words"), [(1, 100), (3, 8), (14, 3)])
-def test_topics_are_drawn_with_their_most_probable_words(k, n_words):
-    from codiag.models import SingleTopic
-
-    rng = np.random.default_rng(k)
-    words = ["a-word-that-is-much-too-long-for-a-panel", "\u00e9", "$x", *(f"w{place}" for place in range(57))]
-    model = SingleTopic(k)
-    model.components_, model.weights_ = rng.dirichlet(np.full(60, 0.3), k), np.full(k, 1 / k)
-    model.n_features_in_, model.n_components_ = 60, k
-    figure = plotting.topics(model, words, n_words=n_words)
-    panels = [axes for axes in figure.axes if axes.axison]
-    assert len(panels) == min(k, 12)
-    for axes, topic in zip(panels, model.components_, strict=False):
-        assert_allclose([bar.get_width() for bar in axes.patches], np.sort(topic)[::-1][: min(n_words, 40)])
-        first = words[np.argmax(topic)]
-        assert axes.get_yticklabels()[0].get_text() == shown(first, 18)
-    assert ("the most frequent 12 of" in figure.get_suptitle()) == (k == 14)
-    assert_nothing_overlaps(figure)
-    with plotting.paper((9, 9)) as own:
-        assert plotting.topics(model, words, n_topics=1, axes=[own.subplots()]) is own
 
 
 @pytest.mark.parametrize("n_workers", [1, 3, 9, 12])

@@ -101,7 +101,7 @@ def test_a_page_holds_all_it_needs_and_labels_are_text(pages, kind):
     assert structure.open == []
     assert len(structure.ids) == len(set(structure.ids))
     assert not structure.found & {"link", "iframe", "img onerror", "script src"}
-    assert structure.found.isdisjoint({"script"}) or kind == "topics"
+    assert structure.found.isdisjoint({"script"})
     for target in structure.references:
         assert target.startswith("data:image/") or target.removeprefix("#") in structure.ids
     assert "url(" not in pages[kind]

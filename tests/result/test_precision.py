@@ -17,7 +17,6 @@ from codiag.tensors import (
     FactoredTensor,
     SparseTensor,
     SumTensor,
-    SymmetricOuterTensor,
 )
 from tensor_cases import LIBRARIES, TENSORS
 
@@ -79,21 +78,11 @@ def sparse_chunks(precision):
     return DaskTensor(chunks, symmetric=False), entries.astype(np.float64)
 
 
-def placements(precision):
-    rng = np.random.default_rng(0)
-    matrix, vector = rng.random((6, 6)).astype(precision), rng.random(6).astype(precision)
-    matrix = matrix + matrix.T
-    terms = [np.einsum(f"{pair},{one}->ijk", matrix.astype(np.float64), vector.astype(np.float64))
-             for pair, one in (("ij", "k"), ("ik", "j"), ("jk", "i"))]  # fmt: skip
-    return SymmetricOuterTensor(matrix, vector), sum(terms)
-
-
 OTHERS = {
     "many samples": moments(300, (5, 6, 7)),
     "few samples": moments(12, (30, 20, 25)),
     "components": components,
     "sparse minus components": sparse_minus_components,
-    "placements": placements,
     "sparse chunks": sparse_chunks,
 }
 IN_LIBRARIES = [kind for kind in TENSORS if kind.split()[-1] in LIBRARIES]

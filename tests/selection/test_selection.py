@@ -8,6 +8,7 @@ from functools import reduce
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.datasets import load_breast_cancer
 
 import codiag
 from benchmarks.noise_kinds import NOISES, spectra
@@ -53,11 +54,17 @@ def test_noise_has_no_rank():
     noise = np.random.default_rng(0).standard_normal((6, 7, 8))
     choice = codiag.choose_rank(noise, range(1, 4), rng=0)
     assert choice.rank is None
-    assert "No rank is supported" in str(choice)
+    assert "No rank is supported: at every rank that was tried components are" in str(choice)
     with pytest.raises(ValueError, match="No rank is supported"):
         _ = choice.fit
     with pytest.raises(ValueError, match="rank cannot be 'auto'"):
         codiag.factorize(noise, "auto", rng=0)
+
+
+def test_what_is_wrong_at_every_rank_is_said_in_one_sentence():
+    cells = load_breast_cancer().data.reshape(569, 3, 10)
+    reason = codiag.choose_rank(cells, rng=0).reason
+    assert "components are not significant or differ between halves of the data." in reason
 
 
 def test_auto_is_the_rank_that_is_chosen():

@@ -121,12 +121,6 @@ def test_degrees_multiply_chances():
     assert found[400:].mean() / found[:400].mean() == pytest.approx(3, rel=0.1)
 
 
-@pytest.mark.parametrize("options", [{"noise": 1e308}, {"factor": np.full((3, 2), 1e200)}])
-def test_matrices_that_would_not_be_finite_are_refused(options):
-    with pytest.raises(ValueError, match="fit into float64"):
-        matrix_stack(**{"factor": np.eye(3)[:, :2], "n_matrices": 2, "rng": 0} | options)
-
-
 def test_data_is_shown_by_its_sizes():
     assert repr(fluorescence((5, 20, 12), 2, rng=0)) == (
         "Fluorescence(tensor: 5 x 20 x 12; weights: 2; factors: 5 x 2, 20 x 2, 12 x 2; emission: 20; excitation: 12)"

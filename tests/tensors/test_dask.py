@@ -256,27 +256,22 @@ def broken_chunk(block, block_id):
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_a_chunk_that_raises_is_named(scheduler):
+def test_a_chunk_that_raises_ends_the_pass_with_its_error(scheduler):
     """Whatever comes between it and the tensor."""
     array = da.from_array(ENTRIES, chunks=(20, 40, 15)).map_blocks(broken_chunk, dtype=ENTRIES.dtype) * 2
-    with (
-        dask.config.set(scheduler=scheduler),
-        pytest.raises(ValueError, match=r"chunk \(1, 0, 2\), entries \[20:40, 0:40, 30:40\], raises OSError") as caught,
-    ):
+    with dask.config.set(scheduler=scheduler), pytest.raises(OSError, match="on fire"):
         DaskTensor(array).squared_norm()
-    assert isinstance(caught.value.__cause__, OSError)
 
 
-def test_a_chunk_that_raises_on_a_worker_is_named(client):
+def test_a_chunk_that_raises_on_a_worker_ends_the_pass_with_its_error(client):
     array = da.from_array(ENTRIES, chunks=(20, 40, 15)).map_blocks(broken_chunk, dtype=ENTRIES.dtype)
-    with pytest.raises(ValueError, match=r"chunk \(1, 0, 2\)") as caught:
+    with pytest.raises(OSError, match="on fire"):
         DaskTensor(array).squared_norm()
-    assert isinstance(caught.value.__cause__, OSError)
 
 
 def test_a_chunk_of_the_wrong_shape_is_named():
     array = da.from_array(ENTRIES, chunks=20).map_blocks(lambda block: block[1:], dtype=float, meta=np.zeros((0, 0, 0)))
-    with pytest.raises(ValueError, match=r"chunk \(0, 0, 0\).*\(19, 20, 20\)"):
+    with pytest.raises(ValueError, match=r"entries \[\d+:\d+, .* has shape \(19, 20, 20\)"):
         DaskTensor(array).squared_norm()
 
 

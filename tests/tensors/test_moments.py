@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import codiag
-from codiag.tensors import CrossMomentTensor, MomentTensor, SymmetricOuterTensor
+from codiag.tensors import CrossMomentTensor, MomentTensor
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(0.7, (40, 5))
@@ -67,7 +67,6 @@ def test_moments_are_factorized_like_any_tensor():
         (lambda: MomentTensor(np.full((3, 2), np.nan)), "^views must"),
         (lambda: MomentTensor(np.ones((0, 2))), "at least one sample"),
         (lambda: MomentTensor(np.ones((3, 2)), weights=np.ones(2)), "^weights must"),
-        (lambda: SymmetricOuterTensor(np.eye(3), np.ones(4)), "^matrix must"),
     ],
 )
 def test_mistakes(make, words):

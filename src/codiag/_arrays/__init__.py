@@ -22,6 +22,7 @@ from codiag._arrays._namespace import (
     array_namespace,
     asarray_like,
     blocks,
+    eigenpairs,
     epsilon,
     fits_block,
     identity,

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, TypeVar
 
-from threadpoolctl import ThreadpoolController, threadpool_info
+from threadpoolctl import ThreadpoolController
 
 SMALL_PRODUCT = 2**22
 """Multiplications in the largest product of a fit for each thread, at least. Measured with OpenBLAS: a second thread
@@ -38,7 +38,7 @@ class ThreadLimit:
         self._limit: int | None = None
 
     @cached_property
-    def _libraries(self) -> Any:
+    def libraries(self) -> Any:
         """The BLAS libraries of this process, which take milliseconds to find."""
         return ThreadpoolController().select(user_api="blas")
 
@@ -65,17 +65,19 @@ class ThreadLimit:
         if self._limiter is not None:
             self._limiter.restore_original_limits()
             self._limiter = None
-        if limit is not None and limit < min((each.num_threads for each in self._libraries.lib_controllers), default=0):
-            self._limiter = self._libraries.limit(limits=limit, user_api="blas")
+        if limit is not None and limit < min((each.num_threads for each in self.libraries.lib_controllers), default=0):
+            self._limiter = self.libraries.limit(limits=limit, user_api="blas")
         self._limit = limit
         # The last fit may run in another thread than the first. Recent versions of threadpoolctl let only the thread
         # that set a number change it again, until that thread gives up this right.
-        for library in self._libraries.lib_controllers:
+        for library in self.libraries.lib_controllers:
             if hasattr(library, "clear_controlling_thread"):
                 library.clear_controlling_thread()
 
 
-few_threads = ThreadLimit().around
+_LIMIT = ThreadLimit()
+
+few_threads = _LIMIT.around
 
 
 def n_threads() -> int:
@@ -84,7 +86,7 @@ def n_threads() -> int:
     ``OMP_NUM_THREADS``, `threadpoolctl.threadpool_limits`, joblib and the workers of a cluster limit the threads of
     linear algebra, and therefore these threads too.
     """
-    limits = [int(library["num_threads"]) for library in threadpool_info()]
+    limits = [int(library.num_threads) for library in _LIMIT.libraries.lib_controllers]
     return max(min([*limits, _n_processors()]), 1)
 
 

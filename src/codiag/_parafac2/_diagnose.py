@@ -79,10 +79,9 @@ def _by_slice(fit: Parafac2Fit) -> tuple[np.ndarray, np.ndarray]:
     n, slices, variance = len(fit.projections), fit._slices, fit.noise_variance
     if slices is None or slices.is_sparse or slices.n_missing:
         return np.full(n, np.nan), np.full(n, np.nan)
-    frame, pairs = np.linalg.qr(fit.factors[2])[0], zip(slices.arrays, fit.to_slices(), strict=True)
-    residuals = [one - model for one, model in pairs]
-    per_entry = np.array([np.linalg.norm(one) for one in residuals]) / np.sqrt(slices.sizes)
-    gains = np.array([np.sum((one @ frame) ** 2) for one in residuals])
+    frame, residual = np.linalg.qr(fit.factors[2])[0], slices.matrix - np.concatenate(fit.to_slices())
+    per_entry = np.sqrt(slices.per_slice(np.sum(residual**2, axis=1)) / slices.sizes)
+    gains = slices.per_slice(np.sum((residual @ frame) ** 2, axis=1))
     has_noise = variance > 1e-24 * slices.squared_norm / slices.n_observed and fit.rank > 1
     relative = per_entry / max(float(np.median(per_entry)), 1e-300)
     return relative, gains / variance if has_noise else np.full(n, np.nan)
@@ -103,7 +102,7 @@ def _advice(fit: Parafac2Fit, misfits: np.ndarray) -> list[str]:
     if short.size:
         said.append(f"Fewer rows than components have {_named(fit, short)}, which cannot hold all of them.")
     if slices is not None and slices.n_missing:
-        empty = sum(int(np.sum(np.all(np.isnan(one), axis=1))) for one in slices.arrays)
+        empty = int(np.sum(np.all(np.isnan(slices.matrix), axis=1)))
         if empty:
             said.append(
                 f"{counted(empty, 'row')} of slices {'is' if empty == 1 else 'are'} missing as a whole, and filled by "
@@ -140,9 +139,9 @@ def _plain_cp(fit: Parafac2Fit) -> str:
         return ""
     if np.any(slices.sizes != slices.sizes[0]) or fit._sensitivity is None:
         return ""
-    n, rows = len(slices.arrays), int(slices.sizes[0])
+    n, rows = slices.sizes.size, int(slices.sizes[0])
     (a, _, c), common = fit.factors, np.mean(fit.evolving, axis=0)
-    problem = Problem(np.stack(slices.arrays), fit.rank)
+    problem = Problem(slices.matrix.reshape(n, rows, -1), fit.rank)
     start = FactoredTensor(fit.weights, [a, common, c], symmetric=False)
     plain = solve(problem, NLS(init=start, max_replacements=0), as_generator(0))
     squares = (plain.relative_error**2 - fit.relative_error**2) * slices.squared_norm

@@ -145,12 +145,12 @@ class Sensitivity:
         root_b = self._inside[: rank**2].reshape(rank, rank, self._inside.shape[1])
         pairs = np.stack(np.triu_indices(rank, 1))
         for part, inverse, coupling in self._slices():
-            left, sizes, right = system.decomposed(self.factors.a[part])
+            left, sizes = (each[part] for each in system.decomposed[:2])
             sizes = np.maximum(sizes, 1e-12 * np.max(sizes))
             norm = np.hypot(sizes[:, pairs[0]], sizes[:, pairs[1]])
             weights = np.stack([sizes[:, pairs[1]] / norm, -sizes[:, pairs[0]] / norm])
-            for_a = system.jacobian_a(left, right, pairs, weights)
-            common = system.jacobian_common(self.factors.a[part], left, right, pairs, weights)
+            for_a = system.jacobian_a(part, pairs, weights)
+            common = system.jacobian_common(part, pairs, weights)
             root = -(common @ self._inside - for_a @ (inverse @ (coupling @ self._inside))) / norm[:, :, None]
             own = for_a @ inverse @ np.swapaxes(for_a, 1, 2) + np.eye(pairs.shape[1])
             own = own / (norm[:, :, None] * norm[:, None, :])

@@ -92,7 +92,7 @@ def write_fit(path: Any, fit: Parafac2Fit) -> None:
     arrays["sizes"] = np.array([basis.shape[0] for basis in fit.projections])
     arrays["projections"] = np.concatenate(fit.projections)
     if fit._slices is not None and not fit._slices.is_sparse:
-        arrays["slices"] = np.concatenate(fit._slices.arrays)
+        arrays["slices"] = fit._slices.matrix
     if fit.rows is not None:
         arrays["rows"] = np.concatenate(fit.rows)
     arrays |= {f"labels_{i}": values for i, values in enumerate(fit.labels.values) if values is not None}
@@ -130,7 +130,7 @@ def _read(file: Any, kind: type[Parafac2Fit]) -> Parafac2Fit:
         meta["p_missed"],
         labels,
         rows,
-        Slices(tuple(np.split(file["slices"], ends)), labels, rows) if "slices" in file else None,
+        Slices(file["slices"], file["sizes"], labels, rows) if "slices" in file else None,
         Rules(**meta["rules"]),
         meta["settings"],
     )

@@ -10,7 +10,7 @@ the objective is one of A, B and C alone. Its Gauss-Newton matrix is that of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -19,8 +19,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from codiag._parafac2._slices import Slices
+
 BLOCK = 25_000_000
 """Largest number of entries of a Jacobian that is kept."""
+
+SAMPLED = 5e6
+"""Entries of the Jacobian, about, above which the curvature in B and C is that of some of the slices."""
+
+
+GROUP = 4096
+"""Largest number of slices that are decomposed together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,25 +42,47 @@ class Stack:
         The slices below each other.
     groups : tuple of (int, int)
         Numbers of slices and of rows of each, group by group.
+    is_rough : bool
+        Whether distances are differences of large numbers, as for sparse slices. Bases then need fewer digits.
     """
 
     matrix: Any
     groups: tuple[tuple[int, int], ...]
+    is_rough: bool = False
 
     @classmethod
-    def of(cls, slices: Sequence[Any], least: int) -> tuple[Stack, np.ndarray]:
-        """Return the stack of slices with at least `least` rows each, and the order in which they are in it."""
-        sizes = np.array([max(one.shape[0], least) for one in slices])
-        order = np.argsort(-sizes, kind="stable")
-        groups, padded, place = [], [], 0
+    def of(cls, slices: Slices, least: int, scale: float = 1.0) -> tuple[Stack, np.ndarray, np.ndarray]:
+        """Return the stack of slices with at least `least` rows each, divided by `scale`, without empty sparse rows.
+
+        Last are the order of the slices in it, and the place in it of every row, or -1.
+        """
+        counts = np.diff(slices.matrix.indptr) if slices.is_sparse else np.ones(slices.matrix.shape[0], dtype=int)
+        is_kept, owners = counts > 0, np.repeat(np.arange(slices.sizes.size), slices.sizes)
+        sizes = np.bincount(owners[is_kept], minlength=slices.sizes.size)
+        order = np.argsort(-np.maximum(sizes, least), kind="stable")
+        lengths = np.maximum(sizes, least)[order]
+        groups, place = [], 0
         while place < order.size:
-            length = int(sizes[order[place]])
-            members = order[place:][sizes[order[place:]] > 0.8 * length]  # rows of zeros cost less than many groups
-            groups.append((members.size, length))
-            padded += [_padded(slices[member], length) for member in members]
-            place += members.size
-        is_sparse = any(sparse.issparse(one) for one in slices)
-        return cls(sparse.vstack(padded, "csr") if is_sparse else np.concatenate(padded), tuple(groups)), order
+            group = lengths[place : place + GROUP]
+            members = int(np.sum(group > 0.8 * group[0]))  # rows of zeros cost less than many groups
+            groups.append((members, int(lengths[place])))
+            lengths[place : place + members] = lengths[place]
+            place += members
+        starts = np.empty(order.size, dtype=int)
+        starts[order] = np.cumsum(lengths) - lengths
+        places = np.full(owners.size, -1)
+        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        places[is_kept] = starts[owners[is_kept]] + within
+        total = int(lengths.sum())
+        if not slices.is_sparse:
+            matrix = np.zeros((total, slices.width))
+            matrix[places] = slices.matrix / scale
+            return cls(matrix, tuple(groups)), order, places
+        rows = slices.matrix[np.flatnonzero(is_kept)[np.argsort(places[is_kept])]]
+        pointers = np.zeros(total + 1, dtype=rows.indptr.dtype)
+        pointers[1 + places[is_kept]] = counts[is_kept]
+        matrix = sparse.csr_array((rows.data / scale, rows.indices, np.cumsum(pointers)), shape=(total, slices.width))
+        return cls(matrix, tuple(groups), True), order, places
 
     @property
     def is_sparse(self) -> bool:
@@ -74,9 +105,9 @@ class Stack:
             place += n * length
         return views
 
-    def per_row(self, per_slice: np.ndarray) -> np.ndarray:
-        """Repeat what there is of each slice for each of its rows."""
-        return np.repeat(per_slice, np.repeat([m for _, m in self.groups], [n for n, _ in self.groups]), axis=0)
+    def split(self, per_slice: np.ndarray) -> list[np.ndarray]:
+        """Return what there is of each slice, group by group."""
+        return np.split(per_slice, np.cumsum([n for n, _ in self.groups])[:-1])
 
     def cross_product(self) -> np.ndarray:
         """Return the sum of the cross products of all slices."""
@@ -94,21 +125,16 @@ class Stack:
         parts = [np.asarray(np.linalg.qr(view, mode="r")) for view in self.by_group(rows)]
         lengths = [part.shape[1] for part in parts for _ in part]
         groups = [(len(list(same)), length) for length, same in groupby(lengths)]
-        return Stack(np.concatenate([part.reshape(-1, rows.shape[1]) for part in parts]), tuple(groups))
+        matrix = np.concatenate([part.reshape(-1, rows.shape[1]) for part in parts])
+        return Stack(matrix, tuple(groups), self.is_rough)
 
-    def subset(self, n: int) -> Stack:
-        """Return every so many of the slices, about `n`, where all have one length."""
-        (n_all, length) = self.groups[0]
-        chosen = self.matrix.reshape(n_all, length, -1)[:: max(n_all // n, 1)]
-        return Stack(np.ascontiguousarray(chosen).reshape(-1, chosen.shape[2]), ((chosen.shape[0], length),))
-
-
-def _padded(one: Any, length: int) -> Any:
-    missing = length - one.shape[0]
-    if sparse.issparse(one):
-        pointers = np.pad(one.indptr, (0, missing), mode="edge")
-        return sparse.csr_array((one.data, one.indices, pointers), shape=(length, one.shape[1]))
-    return np.pad(one, ((0, missing), (0, 0))) if missing else one
+    def subset(self, stride: int) -> tuple[Stack, np.ndarray]:
+        """Return every so many of the slices of each group, and their numbers."""
+        rows = self.by_group(np.arange(self.matrix.shape[0]))
+        numbers = np.concatenate([each[::stride] for each in self.split(np.arange(self.n_slices))])
+        chosen = np.concatenate([each[::stride].ravel() for each in rows])
+        groups = tuple((-(-n // stride), length) for n, length in self.groups)
+        return Stack(self.matrix[chosen], groups, self.is_rough), numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +194,7 @@ class Point:
     Attributes
     ----------
     bases : list of arrays (n, length, rank)
-        Group by group.
+        Group by group; none are kept of a rough stack, which has many.
     value : float
         Squared distance plus penalties.
     """
@@ -185,38 +211,58 @@ class Point:
         a, b, c = factors.a, factors.b, factors.c
         scores = stack.times(c)
         bases = polar_factors(stack, scores, factors)
-        evolving = np.concatenate([(basis @ b).reshape(-1, b.shape[1]) for basis in bases])
-        rows = stack.per_row(a)
-        weighted = evolving * rows
+        pairs = zip(bases, stack.by_group(scores), strict=True)
+        inner = np.concatenate([np.swapaxes(basis, 1, 2) @ view for basis, view in pairs])
+        del scores
+        weighted = weighted_rows(stack, bases, factors)
+        grams = [one.T @ one for one in (a, b, c)]
         if stack.is_sparse:
-            fitted = weighted @ (c.T @ c)
-            left = scores - fitted
-            back = np.asarray(stack.matrix.T @ weighted) - c @ (weighted.T @ weighted)
-            distance = max(stack.squared_norm - 2 * np.vdot(scores, weighted) + np.vdot(fitted, weighted), 0.0)
+            back = np.asarray(stack.matrix.T @ weighted) - c @ (grams[0] * grams[1])
+            fitted = np.sum(grams[0] * grams[1] * grams[2])
+            distance = max(stack.squared_norm - 2 * np.einsum("krs,rs,ks->", inner, b, a, optimize=True) + fitted, 0.0)
         else:
             residual = stack.matrix - weighted @ c.T
-            left, back, distance = residual @ c, residual.T @ weighted, float(np.vdot(residual, residual))
-        starts = np.cumsum([0, *np.repeat([m for _, m in stack.groups], [n for n, _ in stack.groups])[:-1]])
-        slope_a = np.add.reduceat(evolving * left, starts, axis=0)
-        turned = left * rows
-        views = zip(bases, stack.by_group(turned), strict=True)
-        slope_b = sum(np.einsum("nir,nis->rs", basis, view, optimize=True) for basis, view in views)
-        penalty = ridge * sum(float(np.vdot(one, one)) for one in (a, b, c))
+            back, distance = residual.T @ weighted, float(np.vdot(residual, residual))
+        slope_a = np.einsum("krs,rs->ks", inner, b) - a @ (grams[1] * grams[2])
+        slope_b = np.einsum("krs,ks->rs", inner, a) - b @ (grams[0] * grams[2])
+        penalty = ridge * sum(float(np.trace(one)) for one in grams)
         slopes = Factors(slope_a - ridge * a, slope_b - ridge * b, back - ridge * c)
-        return cls(stack, factors, bases, distance + penalty, distance, slopes)
+        return cls(stack, factors, [] if stack.is_rough else bases, distance + penalty, distance, slopes)
 
     @cached_property
     def system(self) -> System:
         return System.of(self.factors)
 
+    def fitted_rows(self) -> np.ndarray:
+        """Return the fit to all rows of the stack."""
+        return np.asarray(weighted_rows(self.stack, self.bases, self.factors) @ self.factors.c.T)
+
+
+def weighted_rows(stack: Stack, bases: list[np.ndarray], factors: Factors) -> np.ndarray:
+    """Return the evolving factors of all rows of a stack, times the weights of their slices."""
+    found = np.empty((stack.matrix.shape[0], factors.rank))
+    for basis, own, view in zip(bases, stack.split(factors.a), stack.by_group(found), strict=True):
+        np.matmul(basis, factors.b * own[:, None, :], out=view)
+    return found
+
 
 def polar_factors(stack: Stack, scores: np.ndarray, factors: Factors) -> list[np.ndarray]:
     """Return the bases that are best for given factors, from the slices times C."""
-    targets = (scores * stack.per_row(factors.a)) @ factors.b.T
     found = []
-    for view in stack.by_group(targets):
-        left, _, right = np.linalg.svd(view, full_matrices=False)
-        found.append(left @ right)
+    for view, own in zip(stack.by_group(scores), stack.split(factors.a), strict=True):
+        targets = view @ np.swapaxes(factors.b * own[:, None, :], 1, 2)
+        is_rest = np.ones(len(targets), dtype=bool)
+        if stack.is_rough:  # by half of the digits, in half of the time
+            sizes, vectors = np.linalg.eigh(np.swapaxes(targets, 1, 2) @ targets)
+            is_rest = sizes[:, 0] <= 1e-12 * sizes[:, -1]
+            inverse = vectors / np.sqrt(np.where(is_rest, 1.0, sizes.T).T)[:, None, :]
+            bases = targets @ (inverse @ np.swapaxes(vectors, 1, 2))
+        else:
+            bases = np.empty_like(targets)
+        if is_rest.any():
+            left, _, right = np.linalg.svd(targets[is_rest], full_matrices=False)
+            bases[is_rest] = left @ right
+        found.append(bases)
     return found
 
 
@@ -244,6 +290,28 @@ class System:
         gram = (factors.a.T @ factors.a) * (factors.b.T @ factors.b)
         return cls(factors, frame, triangle, gram)
 
+    @property
+    def stride(self) -> int:
+        """Of so many slices, one is in the curvature in B and C."""
+        n, rank = self.factors.a.shape
+        return int(n * rank**4 // SAMPLED) + 1
+
+    @cached_property
+    def sample(self) -> System:
+        a, b, c = self.factors.a, self.factors.b, self.factors.c
+        return self if self.stride == 1 else System.of(Factors(a[:: self.stride], b, c))
+
+    def _ranges(self) -> Iterator[slice]:
+        n, rank = self.factors.a.shape
+        most = max(BLOCK // (rank**4 + 1), 1)
+        return (slice(start, min(start + most, n)) for start in range(0, n, most))
+
+    @cached_property
+    def decomposed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """U, s and V' of :math:`B D_k` times the transposed triangle of C."""
+        left, sizes, right = np.linalg.svd((self.factors.b * self.factors.a[:, None, :]) @ self.triangle.T)
+        return left, sizes, right
+
     @cached_property
     def _kept(self) -> list[tuple[slice, np.ndarray, np.ndarray]] | None:
         """The Jacobians of all slices, if they fit into memory."""
@@ -255,46 +323,73 @@ class System:
         return self._computed() if self._kept is None else iter(self._kept)
 
     def _computed(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        n, rank = self.factors.a.shape
-        most = max(BLOCK // (rank**4 + 1), 1)
-        for start in range(0, n, most):
-            a = self.factors.a[start : start + most]
-            left, sizes, right = self.decomposed(a)
-            own = left, right, *pairs_of(sizes)
-            yield slice(start, start + len(a)), self.jacobian_a(*own), self.jacobian_common(a, *own)
+        for part in self._ranges():
+            pairs = pairs_of(self.decomposed[1][part])
+            yield part, self.jacobian_a(part, *pairs), self.jacobian_common(part, *pairs)
 
+    @cached_property
     def curvatures_a(self) -> np.ndarray:
-        """Return the curvatures of the rows of A if B and C are given."""
-        left, sizes, right = self.decomposed(self.factors.a)
-        jacobian = self.jacobian_a(left, right, *pairs_of(sizes))
-        return np.swapaxes(jacobian, 1, 2) @ jacobian
+        """The curvatures of the rows of A if B and C are given."""
+        found = np.empty((*self.factors.a.shape, self.factors.rank))
+        for part in self._ranges():
+            jacobian = self.jacobian_a(part, *pairs_of(self.decomposed[1][part]))
+            found[part] = np.swapaxes(jacobian, 1, 2) @ jacobian
+        return found
 
-    def decomposed(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return U, s and V' of :math:`B D_k` times the transposed triangle of C, for some slices."""
-        left, sizes, right = np.linalg.svd((self.factors.b * a[:, None, :]) @ self.triangle.T)
-        return left, sizes, right
+    def _turned(self, part: slice) -> tuple[np.ndarray, np.ndarray]:
+        """Return B and the triangle of C in the coordinates of U and V of each slice."""
+        left, _, right = self.decomposed
+        return np.swapaxes(left[part], 1, 2) @ self.factors.b, right[part] @ self.triangle
 
-    def jacobian_a(self, left: np.ndarray, right: np.ndarray, pairs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def jacobian_a(self, part: slice, pairs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return derivatives of weighted sums of entries (i, j) and (j, i) by the rows of A, (n, pairs, rank).
 
-        Entries are in the coordinates of `left` and `right`, as `decomposed` returns them.
+        Entries are in the coordinates of `decomposed`.
         """
         (i, j), (first, second) = pairs, weights[..., None]
-        for_b, for_c = np.swapaxes(left, 1, 2) @ self.factors.b, right @ self.triangle
+        for_b, for_c = self._turned(part)
         return np.asarray(first * for_b[:, i] * for_c[:, j] + second * for_b[:, j] * for_c[:, i])
 
-    def jacobian_common(
-        self, a: np.ndarray, left: np.ndarray, right: np.ndarray, pairs: np.ndarray, weights: np.ndarray
-    ) -> np.ndarray:
+    def jacobian_common(self, part: slice, pairs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the same by B and by the span of C, (n, pairs, 2 rank^2)."""
-        (i, j), (first, second) = pairs, weights[..., None, None]
-        columns = np.swapaxes(left, 1, 2)
-        by_b, by_c = a[:, None, :] * (right @ self.triangle), a[:, None, :] * (columns @ self.factors.b)
+        (i, j), (first, second), a = pairs, weights[..., None, None], self.factors.a[part, None]
+        columns, right = np.swapaxes(self.decomposed[0][part], 1, 2), self.decomposed[2][part]
+        for_b, for_c = self._turned(part)
+        by_b, by_c = a * for_c, a * for_b
         parts = [
             first * columns[:, i, :, None] * by_b[:, j, None] + second * columns[:, j, :, None] * by_b[:, i, None],
             first * right[:, j, :, None] * by_c[:, i, None] + second * right[:, i, :, None] * by_c[:, j, None],
         ]
-        return np.concatenate([part.reshape(len(a), i.size, a.shape[1] ** 2) for part in parts], axis=2)
+        return np.concatenate([each.reshape(len(a), i.size, a.shape[2] ** 2) for each in parts], axis=2)
+
+    def _without_rotations(self, part: slice, change: np.ndarray) -> np.ndarray:
+        """Return changes of the fit, in the coordinates of `decomposed`, less those that rotations of bases undo."""
+        sizes = self.decomposed[1][part]
+        shares = sizes[:, :, None] / np.maximum(np.hypot(sizes[:, :, None], sizes[:, None, :]), 1e-300)
+        weighted = shares * change
+        return np.asarray(shares * (weighted + np.swapaxes(weighted, 1, 2)))
+
+    def coupled(self, step_b: np.ndarray, inside: np.ndarray) -> np.ndarray:
+        """Return by how much a step of B, and of C in its span, changes the slopes of the rows of A."""
+        found = np.empty(self.factors.a.shape)
+        for part in self._ranges():
+            (for_b, for_c), a = self._turned(part), self.factors.a[part, None]
+            columns, right = np.swapaxes(self.decomposed[0][part], 1, 2), self.decomposed[2][part]
+            change = (columns @ step_b * a) @ np.swapaxes(for_c, 1, 2)
+            change += (for_b * a) @ np.swapaxes(right @ inside, 1, 2)
+            found[part] = np.sum(for_b * (self._without_rotations(part, change) @ for_c), axis=1)
+        return found
+
+    def coupled_back(self, step_a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return by how much a step of A changes the slopes of B, and of C in its span."""
+        by_b, by_c = np.zeros((2, self.factors.rank, self.factors.rank))
+        for part in self._ranges():
+            (for_b, for_c), a = self._turned(part), self.factors.a[part, None]
+            change = (for_b * step_a[part, None]) @ np.swapaxes(for_c, 1, 2)
+            change, (left, _, right) = self._without_rotations(part, change), self.decomposed
+            by_b += np.sum(left[part] @ (change @ for_c) * a, axis=0)
+            by_c += np.sum(np.swapaxes(right[part], 1, 2) @ (np.swapaxes(change, 1, 2) @ for_b) * a, axis=0)
+        return by_b, by_c
 
     def curvatures(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yield ranges of slices, the curvature of their rows of A, and its coupling with B and the span of C."""

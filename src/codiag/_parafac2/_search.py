@@ -17,6 +17,7 @@ from codiag._parafac2._steps import Minimum, minimize
 from codiag._progress import tell
 from codiag.diagonalize import UWEDGE
 from codiag.problem import LogEntry
+from codiag.search import chance_missed
 
 MOST_STARTS = 10
 """Largest number of starts; three times as many if these are quick, and much more than noise is left."""
@@ -53,16 +54,28 @@ def search(stack: Stack, rank: int, sizes: np.ndarray, rules: Rules, rng: np.ran
             break
     lowest = min(run.ends, key=lambda end: end.point.value)
     best, outside = lowest.point.factors, stack.squared_norm - run.small.squared_norm
-    if run.whole is not run.small:
-        best = refitted_weights(run.whole, best, is_positive=bool(np.all(best.a >= 0)))
     c = run.basis @ best.c
     signs = np.where(np.sum(c * np.abs(c), axis=0) < 0, -1.0, 1.0) if rules.nonnegative_c else 1.0
-    tol = 1e-9 if run.whole is run.small else 1e-7  # with the curvature of some slices, steps converge linearly
-    whole = minimize(stack, Factors(best.a, best.b * signs, c * signs), rules, tol=tol, max_iter=500)
+    best = Factors(best.a, best.b * signs, c * signs)
+    whole = _on_all_slices(stack, best, rules, run.stride, is_positive=run.is_positive[run.ends.index(lowest)])
     seconds = time.perf_counter() - clock
     last = LogEntry("Gauss-Newton steps", whole.n_iter, _relative(whole, stack), seconds, p_missed=run.p_missed)
     whole = whole._replace(values=tuple(value + outside for value in lowest.values) + whole.values)
     return Found(whole, [*run.history, last], run.p_missed)
+
+
+def _on_all_slices(stack: Stack, best: Factors, rules: Rules, stride: int, *, is_positive: bool) -> Minimum:
+    """Return the minimum near factors that were found on some of the slices, by way of ever more of them."""
+    if stride == 1:
+        return minimize(stack, best, rules, max_iter=500)
+    while True:
+        stride = stride // 8 or 1
+        part = stack.subset(stride)[0] if stride > 1 else stack
+        begun = refitted_weights(part, best, is_positive=is_positive)
+        end = minimize(part, begun, rules, tol=1e-5 if stride > 1 else 1e-7, max_iter=500)
+        if stride == 1:
+            return end
+        best = end.point.factors
 
 
 class _Run:
@@ -71,14 +84,15 @@ class _Run:
     def __init__(self, stack: Stack, rank: int, sizes: np.ndarray, rules: Rules, rng: np.random.Generator) -> None:
         self.rank, self.rules = rank, rules
         self.basis, rest = _leading(stack, rank, rng)
-        self.whole = self.small = stack.triangles(self.basis)
         most = int(max(MANY_ENTRIES // rank**4, 10 * rank))
-        if stack.n_slices > 2 * most:
-            self.small, sizes = self.whole.subset(most), sizes[:: stack.n_slices // most]
+        self.stride = stack.n_slices // most if stack.n_slices > 2 * most else 1
+        n_rows = max(float(np.sum(sizes)), 1.0)
+        chosen, numbers = stack.subset(self.stride)
+        self.small, sizes = chosen.triangles(self.basis), sizes[numbers]
         self.is_quick = self.small.n_slices * (len(_patterns(rank)) + 1) * rank**2 <= MOST_COST
         self.ends: list[Minimum] = []
+        self.is_positive: list[bool] = []
         self.history: list[LogEntry] = []
-        n_rows = max(float(np.sum(sizes)), 1.0)
         self.products = cross_products(self.small, float(np.mean(rest)) / n_rows if rest.size else 0.0, sizes)
         freedom = self.small.n_slices * rank * (rank - 1) / 2 - 1.5 * rank * (rank - 1)
         least = float(np.quantile(rest, 0.25)) / n_rows if rest.size else 0.0
@@ -90,19 +104,18 @@ class _Run:
 
     @property
     def p_missed(self) -> float:
-        """The chance that a lower minimum was missed, as in `codiag.search`: n starts of which h met the lowest.
+        """The chance that a lower minimum was missed.
 
         Zero if that leaves no more than the noise in the directions that were left out.
         """
         n, lowest = len(self.ends), self.lowest
         if n > 1 and lowest <= max(self.noise, 1e-20 * self.small.squared_norm):
             return 0.0
-        h = sum(end.point.value <= lowest * (1 + SAME) for end in self.ends)
-        return math.comb(2 * n - h, n) / math.comb(2 * n + 1, n)
+        return chance_missed(n, sum(end.point.value <= lowest * (1 + SAME) for end in self.ends))
 
     @property
     def is_over(self) -> bool:
-        most = 3 * MOST_STARTS if self.is_quick and self.lowest > 10 * self.noise else MOST_STARTS
+        most = 3 * MOST_STARTS if self.is_quick and self.stride == 1 and self.lowest > 10 * self.noise else MOST_STARTS
         return self.p_missed <= 0.05 or len(self.ends) >= most
 
     def end(self, start: Factors, *, is_positive: bool) -> Minimum:
@@ -114,16 +127,20 @@ class _Run:
         else:
             start = signed_rounds(self.small, start, 20)[1]
         end = minimize(self.small, start, self.rules, tol=1e-5, max_iter=50)
-        self.ends.append(end._replace(values=values + end.values))
+        self.ends.append(Minimum(replace(end.point), end.converged, values + end.values))  # without its Jacobians
+        self.is_positive.append(is_positive)
         return self.ends[-1]
 
 
 def _alternating(run: _Run, rng: np.random.Generator) -> Iterator[tuple[str, Factors, bool]]:
-    """Yield two starts with positive weights, then in turn ones with signs and without, if signs are free."""
+    """Yield two starts with positive weights, then in turn ones with signs and without, if signs are free.
+
+    Of many slices none have signs: these would be refitted on all slices, pattern by pattern.
+    """
     positive = positive_starts(run.small, run.products, rng)
     signed = signed_starts(run.small, run.rank, rng)
     yield from ((*start, True) for start in islice(positive, 2))
-    has_signs = run.rank > 1 and not run.rules.nonnegative_a and run.is_quick
+    has_signs = run.rank > 1 and not run.rules.nonnegative_a and run.is_quick and run.stride == 1
     while True:
         if has_signs:
             yield from ((*start, False) for start in islice(signed, 3))
@@ -223,13 +240,19 @@ def _with_best_signs(stack: Stack, factors: Factors) -> Factors:
 
 def refitted_weights(stack: Stack, factors: Factors, *, is_positive: bool) -> Factors:
     """Return factors with weights of all slices of a stack, for B and C that were found on some of them."""
+    frame, inner = np.linalg.qr(factors.c)
+    found = _weights_for(stack.triangles(frame), Factors(factors.a, factors.b, inner), is_positive=is_positive)
+    return Factors(found, factors.b, factors.c)
+
+
+def _weights_for(stack: Stack, factors: Factors, *, is_positive: bool) -> np.ndarray:
     equal = np.tile(np.mean(np.abs(factors.a), axis=0), (stack.n_slices, 1))
     begun = Factors(equal, factors.b, factors.c)
     if not is_positive:
-        return _with_best_signs(stack, begun)
+        return _with_best_signs(stack, begun).a
     for _ in range(5):
         begun = Factors(np.maximum(_refitted(stack, begun, begun.a)[0], 0.02 * equal), factors.b, factors.c)
-    return begun
+    return begun.a
 
 
 def _patterns(rank: int) -> list[np.ndarray]:
@@ -248,7 +271,7 @@ def _refitted(stack: Stack, factors: Factors, a: np.ndarray) -> tuple[np.ndarray
     for _ in range(3):
         bases = polar_factors(stack, scores, Factors(a, factors.b, factors.c))
         pairs = zip(bases, stack.by_group(scores), strict=True)
-        right = np.concatenate([np.einsum("nir,nir->nr", basis @ factors.b, view) for basis, view in pairs])
+        right = np.concatenate([np.sum((basis @ factors.b) * view, axis=1) for basis, view in pairs])
         a = right @ inverse
         values = -np.einsum("nr,nr->n", a, right)
     return a, values

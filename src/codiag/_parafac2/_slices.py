@@ -24,45 +24,52 @@ class Slices:
 
     Attributes
     ----------
-    arrays : tuple of arrays (I_k, J), or of sparse matrices
-        NaN where an entry is missing.
+    matrix : array or sparse matrix of shape (n_rows, J)
+        The slices below each other; NaN where an entry is missing.
+    sizes : array of int (K,)
+        The numbers of rows of the slices.
     labels : Labels
         Names of slices, rows and columns, and labels of slices and columns.
     rows : tuple of arrays (I_k,), or None
         Labels of the rows of each slice.
     """
 
-    arrays: tuple[Any, ...]
+    matrix: Any
+    sizes: np.ndarray
     labels: Labels = UNNAMED
     rows: tuple[np.ndarray, ...] | None = None
 
-    @cached_property
-    def sizes(self) -> np.ndarray:
-        return np.array([one.shape[0] for one in self.arrays])
-
     @property
     def width(self) -> int:
-        return int(self.arrays[0].shape[1])
+        return int(self.matrix.shape[1])
 
-    @cached_property
+    @property
     def is_sparse(self) -> bool:
-        return any(sparse.issparse(one) for one in self.arrays)
+        return sparse.issparse(self.matrix)
 
     @cached_property
     def n_missing(self) -> int:
-        return 0 if self.is_sparse else sum(int(np.count_nonzero(np.isnan(one))) for one in self.arrays)
+        return 0 if self.is_sparse else int(np.count_nonzero(np.isnan(self.matrix)))
 
     @property
     def n_observed(self) -> int:
-        return int(np.sum(self.sizes)) * self.width - self.n_missing
+        return int(self.matrix.shape[0]) * self.width - self.n_missing
 
     @cached_property
     def squared_norm(self) -> float:
-        entries = (one.data if sparse.issparse(one) else one for one in self.arrays)
-        return float(sum(np.nansum(np.square(values)) for values in entries))
+        return float(np.nansum(np.square(self.matrix.data if self.is_sparse else self.matrix)))
+
+    def split(self, rows: Any) -> list[np.ndarray]:
+        """Return what there is of each row, slice by slice."""
+        return np.split(rows, np.cumsum(self.sizes)[:-1])
+
+    def per_slice(self, rows: np.ndarray) -> np.ndarray:
+        """Return sums of what there is of each row, for each slice."""
+        return np.asarray(np.add.reduceat(rows, np.cumsum(self.sizes) - self.sizes))
 
     def subset(self, chosen: np.ndarray) -> Slices:
-        return Slices(tuple(self.arrays[k] for k in chosen))
+        places = self.split(np.arange(self.matrix.shape[0]))
+        return Slices(self.matrix[np.concatenate([places[k] for k in chosen])], self.sizes[chosen])
 
     @classmethod
     def of(cls, raw: Any, mask: Any = None) -> Slices:
@@ -79,7 +86,13 @@ class Slices:
                     f"slices must all have the same columns; slice 0 has {checked[0].shape[1]} and slice {number} has "
                     f"{one.shape[1]}. Transpose those whose rows are shared, or keep the columns that all have"
                 )
-        found = cls(tuple(checked), labels, rows)
+        if any(sparse.issparse(one) for one in checked):
+            matrix = sparse.vstack(checked, "csr")
+        else:
+            matrix = np.concatenate(checked)
+        if np.isnan(matrix.data if sparse.issparse(matrix) else 0.0).any():
+            raise ValueError("slices must be finite if some are sparse; NaN is missing in arrays alone")
+        found = cls(matrix, np.array([one.shape[0] for one in checked]), labels, rows)
         found = found if mask is None else found._masked(mask)
         if found.squared_norm == 0:
             raise ValueError("slices must not all be zero or missing")
@@ -89,15 +102,14 @@ class Slices:
         if self.is_sparse:
             raise ValueError("mask must be None for sparse slices, whose zeros are observed; give arrays with NaN")
         masks = [to_host(one) for one in mask]
-        shapes = [one.shape for one in self.arrays]
+        shapes = [(size, self.width) for size in self.sizes]
         if [one.shape for one in masks] != shapes or any(one.dtype != bool for one in masks):
             raise ValueError("mask must have an array of bool for each slice, in its shape, true where an entry counts")
-        arrays = tuple(np.where(seen, one, np.nan) for seen, one in zip(masks, self.arrays, strict=True))
-        return replace(self, arrays=arrays)
+        return replace(self, matrix=np.where(np.concatenate(masks), self.matrix, np.nan))
 
     def check_rank(self, rank: Any) -> int:
         """Return the rank, or raise if no slice can have so many components."""
-        found, n, most = as_rank(rank), len(self.arrays), int(self.sizes.max())
+        found, n, most = as_rank(rank), self.sizes.size, int(self.sizes.max())
         if found is None:
             raise TypeError("rank must be an integer; got None. codiag.choose_rank(slices, model='parafac2') finds one")
         if found > min(most, self.width):
@@ -166,15 +178,12 @@ def _of_table(raw: Any) -> tuple[Sequence[Any], Labels, Any]:
         coords, values, shape = tensor.coords, tensor.values, tensor.shape
     else:
         coords, values, shape = np.stack(np.nonzero(~np.isnan(tensor))), tensor[~np.isnan(tensor)], tensor.shape
-    slices, rows = [], []
-    for k in range(shape[0]):
-        own = coords[0] == k
-        listed, places = np.unique(coords[1, own], return_inverse=True)
-        one = np.full((listed.size, shape[2]), np.nan)
-        one[places, coords[2, own]] = values[own]
-        slices.append(one)
-        rows.append(labels.index(1, shape[1])[listed])
-    return slices, replace(labels, values=(labels.values[0], None, labels.values[2])), tuple(rows)
+    listed, places = np.unique(coords[0] * shape[1] + coords[1], return_inverse=True)
+    matrix = np.full((listed.size, shape[2]), np.nan)
+    matrix[places, coords[2]] = values
+    ends = np.cumsum(np.bincount(listed // shape[1], minlength=shape[0]))[:-1]
+    rows = tuple(np.split(labels.index(1, shape[1])[listed % shape[1]], ends))
+    return np.split(matrix, ends), replace(labels, values=(labels.values[0], None, labels.values[2])), rows
 
 
 def _as_slice(raw: Any, number: int) -> Any:
@@ -183,7 +192,7 @@ def _as_slice(raw: Any, number: int) -> Any:
     if sparse.issparse(raw):
         if raw.dtype.kind not in "biuf":
             raise TypeError(f"{name} must be real; got {raw.dtype}: use its real part")
-        found = sparse.csr_array(raw).astype(np.float64)
+        found = sparse.csr_array(raw, dtype=np.float64)
         values = found.data
     else:
         if isinstance(raw, np.ma.MaskedArray):
@@ -194,6 +203,6 @@ def _as_slice(raw: Any, number: int) -> Any:
         raise ValueError(f"{name} must be a matrix; got {found.ndim} axes, shape {tuple(found.shape)}")
     if 0 in found.shape:
         raise ValueError(f"{name} must not be empty; got shape {tuple(found.shape)}. Leave this slice out")
-    if np.isinf(values).any() or (sparse.issparse(found) and np.isnan(values).any()):
+    if np.isinf(values).any():
         raise ValueError(f"{name} must be finite; NaN is missing, in arrays that are not sparse. Replace infinities")
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codiag._parafac2._model import Factors, Point, Rules, Stack
+from codiag._parafac2._model import Factors, Point, Rules, Stack, polar_factors
 from codiag._parafac2._search import Found, refitted_weights, search
 from codiag._parafac2._slices import Slices
 from codiag._parafac2._steps import Minimum, minimize
@@ -51,9 +51,10 @@ def solve(slices: Slices, rank: int, rules: Rules, rng: np.random.Generator, sta
     """
     scale = math.sqrt(slices.squared_norm / slices.n_observed)
     rules = replace(rules, ridge=rules.ridge * scale ** (-4 / 3))  # the objective is relative to the squared scale
-    stack, order = Stack.of([one / scale for one in slices.arrays], rank)
-    seen = ~np.isnan(stack.matrix) if slices.n_missing else None
-    if seen is not None:
+    stack, order, places = Stack.of(slices, rank, scale)
+    seen: np.ndarray | None = None
+    if slices.n_missing:
+        seen = ~np.isnan(stack.matrix)
         stack = Stack(_imputed(stack.matrix, seen, rank), stack.groups)
     small = stack.triangles() if seen is None else stack
     if start is None:
@@ -71,12 +72,12 @@ def solve(slices: Slices, rank: int, rules: Rules, rng: np.random.Generator, sta
     end = found.minimum
     point = Point.at(stack, end.point.factors, rules.ridge)
     distance = point.distance if seen is None else _observed_distance(point, seen)
-    flat = [basis for group in point.bases for basis in group]
-    places = np.argsort(order)
-    bases = tuple(flat[place][:size] for place, size in zip(places, slices.sizes, strict=True))
-    factors = Factors(point.factors.a[places] * scale, point.factors.b, point.factors.c)
+    bases = polar_factors(stack, stack.times(point.factors.c), point.factors)
+    flat = np.concatenate([basis.reshape(-1, rank) for basis in bases])
+    projections = tuple(slices.split(np.where(places[:, None] >= 0, flat[places], 0.0)))
+    factors = Factors(point.factors.a[np.argsort(order)] * scale, point.factors.b, point.factors.c)
     relative = (math.sqrt(max(value, 0.0) / slices.n_observed) for value in (distance, *end.values))
-    return Solution(factors, bases, tuple(relative), end.converged, tuple(found.history), found.p_missed)
+    return Solution(factors, projections, tuple(relative), end.converged, tuple(found.history), found.p_missed)
 
 
 def in_form(found: Solution) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, ...]]:
@@ -102,15 +103,8 @@ def in_form(found: Solution) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, 
     return weights, (a * signs_a, (right.T * sizes_b) @ right, c * signs_c), projections
 
 
-def fitted_rows(point: Point) -> np.ndarray:
-    """Return the fit to all rows of a stack."""
-    b = point.factors.b
-    evolving = np.concatenate([(basis @ b).reshape(-1, b.shape[1]) for basis in point.bases])
-    return (evolving * point.stack.per_row(point.factors.a)) @ point.factors.c.T
-
-
 def _observed_distance(point: Point, seen: np.ndarray) -> float:
-    residual = np.where(seen, point.stack.matrix - fitted_rows(point), 0.0)
+    residual = np.where(seen, point.stack.matrix - point.fitted_rows(), 0.0)
     return float(np.vdot(residual, residual))
 
 
@@ -147,7 +141,7 @@ def _with_missing(stack: Stack, seen: np.ndarray, found: Found, rules: Rules) ->
         gain, value = value - now - penalty, now + penalty
         tell("missing entries, round %d", n_iter)
         is_over = abs(gain) <= 1e-9 * value or value <= 1e-28 * norm
-        fitted = fitted_rows(end.point)
+        fitted = end.point.fitted_rows()
         filled = np.where(seen, stack.matrix, fitted)
         moved, change = change, filled - before
         if moved is not None and not is_over and n_iter % 3 == 0 and gain > 0:

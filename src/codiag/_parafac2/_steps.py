@@ -7,14 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
-from codiag._parafac2._model import Factors, Point, Rules, Stack, System
+from codiag._parafac2._model import Factors, Point, Rules, Stack
 
 MOST_DAMPING = 1e6
 """Damping, relative to the curvature, at which no step lowers the objective: the point is a minimum to rounding."""
-
-
-SAMPLED = 5e6
-"""Entries of the Jacobian, about, above which the curvature in B and C is that of some of the slices."""
 
 
 class Minimum(NamedTuple):
@@ -52,38 +48,28 @@ def minimize(stack: Stack, start: Factors, rules: Rules, *, tol: float = 1e-9, m
 def _stepped(point: Point, rules: Rules, damping: float) -> Factors:
     """Return the factors after a step on the free entries.
 
-    If slices are many, the step of B and C has the curvature of some of them, and rows of A are not coupled to it.
+    If slices are many, the curvature in B and C is that of some of them.
     """
-    factors, slopes, system = point.factors, point.slopes, point.system
-    (n, rank), ridge, bound = factors.a.shape, rules.ridge, rules.lowest(factors.a)
+    factors, slopes, system, ridge = point.factors, point.slopes, point.system, rules.ridge
+    bound = rules.lowest(factors.a)
     free = np.ones(factors.a.shape, dtype=bool) if bound is None else (factors.a > bound) | (slopes.a > 0)
-    slope_a = np.where(free, slopes.a, 0.0)
-    step_b, step_c = np.zeros_like(factors.b), np.zeros_like(factors.c)
-    step_a = np.empty_like(factors.a)
-    stride = int(n * rank**4 // SAMPLED) + 1
-    if rules.only_a or stride > 1:
-        inverse = _inverse(system.curvatures_a(), damping, ridge, free)
-        step_a = (inverse @ slope_a[:, :, None])[:, :, 0]
-    if not rules.only_a:
-        sample = system if stride == 1 else System.of(Factors(factors.a[::stride], factors.b, factors.c))
-        core, right, eliminated = sample.common, np.zeros(2 * rank**2), []
-        core = core + np.diag(damping * np.diag(core) + ridge)
-        for part, own, coupling in sample.curvatures():
-            inverse = _inverse(own, damping, ridge, free[::stride][part])
-            coupling = coupling * free[::stride][part][:, :, None]
-            flat, turned = coupling.reshape(-1, core.shape[0]), (inverse @ coupling).reshape(-1, core.shape[0])
-            core = core - flat.T @ turned
-            if stride == 1:
-                right = right - turned.T @ slope_a[part].ravel()
-                eliminated.append((part, inverse, coupling))
-        outside = system.gram * (1 + damping * np.eye(rank)) + ridge * np.eye(rank)
-        free_c = (factors.c > 0) | (slopes.c > 0) if rules.nonnegative_c else None
-        step_b, step_c = _common_step(system.frame, core * (n / len(sample.factors.a)), outside, slopes, right, free_c)
-        both = np.concatenate([step_b.ravel(), (system.frame.T @ step_c).ravel()])
-        for part, inverse, coupling in eliminated:
-            step_a[part] = (inverse @ (slope_a[part] - coupling @ both)[:, :, None])[:, :, 0]
-    moved = Factors(factors.a + step_a, factors.b + step_b, factors.c + step_c)
-    return rules.project(moved.scaled(ridge))
+    inverse = _inverse(system.curvatures_a, damping, ridge, free)
+    step_a = (inverse @ slopes.a[:, :, None])[:, :, 0]
+    if rules.only_a:
+        return rules.project(Factors(factors.a + step_a, factors.b, factors.c))
+    by_b, by_c = system.coupled_back(step_a)
+    reduced = Factors(slopes.a, slopes.b - by_b, slopes.c - system.frame @ by_c)
+    core = system.sample.common
+    core = core + np.diag(damping * np.diag(core) + ridge)
+    for part, _, coupling in system.sample.curvatures():
+        flat = coupling.reshape(-1, core.shape[0])
+        core = core - flat.T @ (inverse[:: system.stride][part] @ coupling).reshape(flat.shape)
+    core *= len(factors.a) / len(system.sample.factors.a)
+    outside = system.gram * (1 + damping * np.eye(factors.rank)) + ridge * np.eye(factors.rank)
+    free_c = (factors.c > 0) | (slopes.c > 0) if rules.nonnegative_c else None
+    step_b, step_c = _common_step(system.frame, core, outside, reduced, free_c)
+    step_a -= (inverse @ system.coupled(step_b, system.frame.T @ step_c)[:, :, None])[:, :, 0]
+    return rules.project(Factors(factors.a + step_a, factors.b + step_b, factors.c + step_c).scaled(ridge))
 
 
 def _common_step(
@@ -91,13 +77,11 @@ def _common_step(
     core: np.ndarray,
     outside: np.ndarray,
     slopes: Factors,
-    right: np.ndarray,
     is_free: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the steps of B and C: in closed form, or by conjugate gradients for the free entries of C alone."""
     rank, n = slopes.rank, slopes.rank**2
-    shift_b, shift_c = right.reshape(2, rank, rank)
-    target = np.concatenate([(slopes.b + shift_b).ravel(), (slopes.c + frame @ shift_c).ravel()])
+    target = np.concatenate([slopes.b.ravel(), slopes.c.ravel()])
     free = np.ones(target.size, dtype=bool) if is_free is None else np.append(np.ones(n, dtype=bool), is_free)
 
     def applied(flat: np.ndarray, inner: np.ndarray, outer: np.ndarray) -> np.ndarray:

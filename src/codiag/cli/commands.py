@@ -44,6 +44,7 @@ def option(name: str, words: str, metavar: str = "FILE", *short: str, **more: An
     return typer.Option(name, *short, metavar=metavar, help=words, show_default=False, **more)
 
 
+Figure = Annotated[str | None, option("--figure", "Where to draw the result, .png, .svg or .pdf.")]
 Report = Annotated[str | None, option("--report", "Where to write a page about the result, .html.")]
 
 
@@ -112,14 +113,13 @@ class Run:
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist, but not those read.")] = False
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")] = False
     out: Annotated[str | None, option("--out", "Where to save the result, as a table.", "FILE", "-o")] = None
-    figure: Annotated[str | None, option("--figure", "Where to draw the result, .png, .svg or .pdf.")] = None
 
     def check_outputs(self, sources: Sequence[str | None], also: Sequence[str] = (), **outputs: str | None) -> None:
         """Raise if a result could not be written, or would replace a file that is read, or without --force any file.
 
         Results in ``--out`` may `also` have other endings than tables.
         """
-        outputs = {"out": self.out, "figure": self.figure} | outputs
+        outputs = {"out": self.out} | outputs
         named = {option: Path(path) for option, path in outputs.items() if path}
         for option, path in named.items():
             endings = ENDINGS.get(option, (".csv", ".tsv", *(also if option == "out" else ())))

@@ -40,8 +40,9 @@ def demo(
     """Find spectra in mixtures, by codiag and by TensorLy if it is installed, and draw them."""
     from threadpoolctl import threadpool_limits
 
-    run = Run(seed, force=force or figure is None, figure=figure or (FIGURE if find_spec("matplotlib") else None))
-    run.check_outputs([])
+    run = Run(seed, force=force or figure is None)
+    figure = figure or (FIGURE if find_spec("matplotlib") else None)
+    run.check_outputs([], figure=figure)
     with threadpool_limits(1):  # several threads wait for each other longer than they compute on arrays this small
         measured, fits = find_spectra(run.seed)
     columns = {
@@ -54,9 +55,9 @@ def demo(
         table_of(f"Spectra of {RANK} substances in {SHAPE[0]} mixtures, from {STARTS} seeds", columns),
         "[dim]error: mean distance of the unit factors from the truth; in 95 % intervals: share of the true entries of "
         "each factor that lie in codiag's confidence intervals[/dim]",
-        *([] if run.figure else [shown("For the picture: pip install 'codiag[plot]'")]),
+        *([] if figure else [shown("For the picture: pip install 'codiag[plot]'")]),
     )
-    run.save(run.figure, lambda file: draw_spectra(measured, fits, file))
+    run.save(figure, lambda file: draw_spectra(measured, fits, file))
 
 
 def coverage(found: Found, measured: Any) -> str:

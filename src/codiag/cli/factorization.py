@@ -11,7 +11,7 @@ import typer
 
 import codiag
 from codiag._text import as_path, ending_of
-from codiag.cli.commands import Report, Run, as_count, command, option, shown, table_of, write_table
+from codiag.cli.commands import Figure, Report, Run, as_count, command, option, shown, table_of, write_table
 from codiag.cli.tables import KINDS, Tables, column, labels_in, numbers_in
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ def factorize(
     tables: Tables,
     run: Run,
     method: Annotated[str | None, option("--method", "nls, als, nojd1, ...; by default the best.", "NAME")] = None,
+    figure: Figure = None,
     report: Report = None,
 ) -> None:
     """Write a tensor as a sum of components.
@@ -118,7 +119,7 @@ def factorize(
     from codiag import reports
 
     number, known = as_count("--rank", rank), asked.known(run)
-    run.check_outputs([path], (".npz",), report=report)
+    run.check_outputs([path], (".npz",), figure=figure, report=report)
     data, choice = asked.read(path, tables, run), None
     if number is None:
         choice = codiag.choose_rank(data, **known)
@@ -130,7 +131,7 @@ def factorize(
     deviance = [] if fit.problem.loss is None else [f"explained deviance {fit.deviance.explained:.3f}"]
     run.show(shown(repr(fit)), *_tables_of(fit), *deviance, *map(shown, str(fit.diagnose()).splitlines()))
     run.save(run.out, lambda file: fit.save(file) if file.suffix.lower() == ".npz" else _save_table(file, fit))
-    run.save(run.figure, lambda file: fit.plot().savefig(file))
+    run.save(figure, lambda file: fit.plot().savefig(file))
     title = Path(path).name
     run.save(report, lambda file: reports.factorization_report(fit, data.tensor, file, choice=choice, title=title))
 
@@ -142,18 +143,19 @@ def rank(
     tables: Tables,
     run: Run,
     max_rank: Annotated[int | None, option("--max-rank", "The largest rank to try.", "N", min=1)] = None,
+    figure: Figure = None,
     report: Report = None,
 ) -> None:
     """Choose the number of components of a tensor, and say why."""
     from codiag import reports
 
-    run.check_outputs([path], report=report)
+    run.check_outputs([path], figure=figure, report=report)
     data = asked.read(path, tables, run)
     ranks = None if max_rank is None else range(1, max_rank + 1)
     choice = codiag.choose_rank(data, ranks, **asked.known(run))
     run.show(*map(shown, str(choice).splitlines()))
     run.save(run.out, lambda file: write_table(file, choice.table))
-    run.save(run.figure, lambda file: choice.plot().savefig(file))
+    run.save(figure, lambda file: choice.plot().savefig(file))
     run.save(report, lambda file: reports.rank_report(choice, file, title=Path(path).name))
 
 

@@ -22,7 +22,7 @@ def topics(
     report: Report = None,
 ) -> None:
     """Find topics in a corpus. Their weights and top words are printed."""
-    from codiag import plotting, reports
+    from codiag import reports
     from codiag.io import count_words, read_counts
     from codiag.models import LatentDirichlet
 
@@ -51,7 +51,6 @@ def topics(
     by_topic = {f"topic_{topic}": share for topic, share in enumerate(shares.T)}
     saved = {"document": range(1, len(shares) + 1), "topic": strongest} | by_topic
     run.save(run.out, lambda table: write_table(table, saved))
-    run.save(run.figure, lambda image: plotting.topics(model, words).savefig(image))
     run.save(report, lambda page: reports.topics_report(model, counts, words, page, title=file.name))
 
 
@@ -64,7 +63,6 @@ def communities(
     weight: Annotated[str | None, option("--weight", "Column or attribute with the weights of edges.", "NAME")] = None,
 ) -> None:
     """Find communities in a graph, which may overlap. Their sizes are printed."""
-    from codiag import plotting
     from codiag.io import GRAPHS, graph_of_table, read_graph
     from codiag.models import MixedMembershipSBM
 
@@ -81,4 +79,3 @@ def communities(
     }
     run.show(table_of(f"{file.name}: {len(model.nodes_)} nodes", columns))
     run.save(run.out, lambda table: write_table(table, model.membership_table()))
-    run.save(run.figure, lambda image: plotting.communities(model).savefig(image))

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from codiag._text import as_file, ending_of, installed, open_text, readable
+from codiag._text import as_file, ending_of, installed, readable
 from codiag.cli.commands import NUMBER, option
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": r"\s+"}
 KINDS = (*SEPARATORS, ".xlsx", ".parquet", ".json", ".jsonl")
 """Endings of tables."""
-FIRST = 20
-"""Number of lines in which the names of columns are looked for, to propose a line."""
 
 
 @dataclass(frozen=True)
@@ -62,49 +58,34 @@ class Tables:
             return pandas.read_parquet(path)
         if ending in (".json", ".jsonl"):
             return pandas.read_json(path, lines=ending == ".jsonl")
-        rows = self._first_rows(pandas, path)
         options: dict[str, Any] = {"decimal": self.decimal, "thousands": self.thousands, "na_values": self.na}
-        options |= {"header": None, "names": list(range(1, len(rows[0]) + 1))}
-        if self.header:
-            self._check_names(path, rows, wide)
-            options |= {"header": 0, "names": None, "skiprows": self.header - 1}
-        if ending == ".xlsx":
-            return pandas.read_excel(path, **options).dropna(how="all")
-        return pandas.read_csv(path, sep=self._separator(path), encoding=self.encoding, index_col=False, **options)
+        options |= {"header": 0, "skiprows": self.header - 1} if self.header else {"header": None}
+        try:
+            if ending == ".xlsx":
+                frame = pandas.read_excel(path, **options).dropna(how="all")
+            else:
+                frame = pandas.read_csv(path, sep=self._separator(path), encoding=self.encoding, **options)
+        except pandas.errors.ParserError as error:
+            raise self._bad_names(path, str(error)) from error
+        if not self.header:
+            return frame.set_axis(range(1, frame.shape[1] + 1), axis=1)
+        names = [str(name) for name in frame.columns]
+        # pandas names columns without a name so, and makes an index of cells for which there is none
+        are_joined = len(names) == 1 and any(sign in names[0] for sign in ";\t|,")
+        are_missing = are_joined or any(name.startswith("Unnamed: ") for name in names[1:])
+        has_index = ending != ".xlsx" and not isinstance(frame.index, pandas.RangeIndex)
+        if are_missing or has_index or (NUMBER.fullmatch(names[-1]) and not wide):
+            raise self._bad_names(path, ", ".join(names)[:80])
+        return frame
+
+    def _bad_names(self, path: Path, found: str) -> ValueError:
+        return ValueError(
+            f"line {self.header} of {path.name} must name all columns; found {found}. --header N names another line, "
+            "--header 0 calls them 1, 2, ..., --sep ';' is for another separator, and --encoding for another encoding"
+        )
 
     def _separator(self, path: Path) -> str:
         return {r"\t": "\t", "tab": "\t"}.get(self.sep or "", self.sep or SEPARATORS[ending_of(path)])
-
-    def _first_rows(self, pandas: Any, path: Path) -> list[list[str]]:
-        """Return the cells of the first lines."""
-        if ending_of(path) == ".xlsx":
-            cells = pandas.read_excel(path, header=None, nrows=FIRST, dtype=str, na_filter=False)
-            return [[str(cell) for cell in row] for row in cells.to_numpy()]
-        separator = self._separator(path)
-        with open_text(path, self.encoding) as file:
-            lines = [line.rstrip("\r\n") for line in islice(file, FIRST)]
-        if "\0" in "".join(lines):
-            raise ValueError(f"{path.name} must be text; it has zero bytes")
-        if len(separator) > 1:
-            return [line.split() for line in lines]
-        return [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator)]
-
-    def _check_names(self, path: Path, rows: list[list[str]], wide: bool) -> None:
-        """Raise if the line of names does not name all columns, and propose the option that helps."""
-        names = rows[self.header - 1] if len(rows) >= self.header else []
-        width = max(map(len, rows))
-        complete = [number for number, row in enumerate(rows, 1) if len(row) == width and all(row[1:])]
-        signs = [sign for sign in ";\t|," if len(names) == 1 and sign in names[0]]
-        if signs:
-            way_out = f"If columns are separated by {signs[0]!r}, add --sep '{signs[0]}'"
-        elif len(names) < width or not all(names[1:]):
-            way_out = f"If line {complete[0]} does, add --header {complete[0]}" if complete else "Write them there"
-        elif NUMBER.fullmatch(names[-1]) and not wide:
-            way_out = "If no line names them, add --header 0, which calls them 1, 2, ..."
-        else:
-            return
-        line = ", ".join(names)[:80] or "nothing"
-        raise ValueError(f"line {self.header} of {path.name} must name all columns; it reads {line}. {way_out}")
 
 
 def column(frame: Any, path: Path, option: str, name: str) -> Any:
@@ -126,19 +107,15 @@ def labels_in(frame: Any, path: Path, name: str) -> None:
 
 
 def numbers_in(frame: Any, path: Path, name: str) -> None:
-    """Raise if a column has text in place of numbers, and propose the option that reads it."""
+    """Raise if a column has text in place of numbers, and name the options for it."""
     import pandas as pd
 
     bad = frame[name][pd.to_numeric(frame[name], errors="coerce").isna() & frame[name].notna()]
     if bad.empty:
         return
     text = str(bad.iloc[0])
-    way_out = f"--na '{text}' makes it missing, --value names another column"
-    if NUMBER.fullmatch(text.replace(".", "")):
-        way_out = "--decimal , reads decimal commas" + (", and --thousands . points" if "." in text else "")
-    elif NUMBER.fullmatch(text.replace(",", "")):
-        way_out = "--thousands , reads it"
     raise ValueError(
         f"column {name} of {path.name} must have numbers; {len(bad)} of {len(frame)} cells are text, the first in row "
-        f"{int(bad.index[0]) + 1}: {text!r:.40}. {way_out}"
+        f"{int(bad.index[0]) + 1}: {text!r:.40}. --na '{text}' makes it missing, --decimal , and --thousands . "
+        "read other signs, and --value names another column"
     )

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from codiag.cli.commands import Report, Run, command, option, shown, table_of, write_table
+from codiag.cli.commands import Figure, Report, Run, command, option, shown, table_of, write_table
 from codiag.cli.tables import Tables, column
 
 VotesFile = Annotated[str, typer.Argument(metavar="VOTES", help="A table with a row for each vote.")]
@@ -84,17 +84,18 @@ def label(
     tables: Tables,
     run: Run,
     workers: Workers = None,
+    figure: Figure = None,
     one_coin: OneCoin = False,
 ) -> None:
     """Find the labels of tasks from votes that disagree. The accuracy of the workers is printed."""
     from codiag import plotting
     from codiag.models import DawidSkene
 
-    run.check_outputs([path, columns.known_classes], workers=workers)
+    run.check_outputs([path, columns.known_classes], workers=workers, figure=figure)
     votes, known = columns.valid(columns.read(path, tables, run), tables, run)
     model = DawidSkene(one_coin=one_coin, random_state=run.seed).fit(votes, known)
     _show_and_save(model, path, run, workers)
-    run.save(run.figure, lambda file: plotting.confusions(model).savefig(file))
+    run.save(figure, lambda file: plotting.confusions(model).savefig(file))
 
 
 @command
@@ -104,6 +105,7 @@ def judge(
     tables: Tables,
     run: Run,
     workers: Workers = None,
+    figure: Figure = None,
     report: Report = None,
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Rows are choices between two; recognized by columns.")
@@ -117,7 +119,7 @@ def judge(
     from codiag.models import Jury
     from codiag.models.jury import are_preferences
 
-    run.check_outputs([path, columns.known_classes], workers=workers, report=report)
+    run.check_outputs([path, columns.known_classes], workers=workers, figure=figure, report=report)
     preferences = None
     if pairs or (not columns.wide and are_preferences(tables.read(path).columns)):
         preferences = preference_votes(tables.read(path))
@@ -132,7 +134,7 @@ def judge(
         ranks = {name: values.tolist() for name, values in preferences.ranking.items()}
         run.show(table_of("ranking (Bradley-Terry), with 95 % intervals", ranks))
     run.show(*map(shown, [*reports.clusters_in_words(model), *copies, reports.effective_annotators(model)]))
-    run.save(run.figure, lambda file: plotting.dependence(model).savefig(file))
+    run.save(figure, lambda file: plotting.dependence(model).savefig(file))
     run.save(report, lambda file: reports.jury_report(model, file, preferences=preferences, title=Path(path).name))
 
 

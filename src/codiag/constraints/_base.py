@@ -61,6 +61,103 @@ class Constraint(ABC):
     is_separable: ClassVar[bool] = False
     """Whether each row satisfies it or not by itself, so that it applies to the coefficients of new samples, too."""
 
+    has_columns: ClassVar[bool] = False
+    """Whether each column has a constraint of its own, so that their number is given."""
+    ties_rows: ClassVar[bool] = False
+    """Whether rows follow from their neighbors, so that those without entries are known, too."""
+    penalty_degree: ClassVar[int] = 0
+    """How a penalty on components grows with their sizes in the other modes: 2 if it is quadratic, 1 if it grows as the
+    component, 0 if there is none."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the strength of a penalty is to be chosen by held-out entries.
+
+        Examples
+        --------
+        >>> from codiag.constraints import Smooth
+        >>> Smooth("auto").is_open, Smooth(1.0).is_open
+        (True, False)
+        """
+        return False
+
+    def with_strength(self, strength: float) -> Constraint:
+        """Return the constraint with a strength in the place of "auto".
+
+        Parameters
+        ----------
+        strength : float
+            Of its penalty.
+
+        Returns
+        -------
+        Constraint
+            This one if its strength is known.
+
+        Examples
+        --------
+        >>> from codiag.constraints import Smooth
+        >>> Smooth("auto").with_strength(1.0)
+        Smooth(strength=1.0, order=2)
+        """
+        return self
+
+    def penalty(self, factor: Array) -> Array:
+        """Return the penalty on each column, for columns of length one in all other modes.
+
+        Parameters
+        ----------
+        factor : array of shape (d, rank)
+            Any factor.
+
+        Returns
+        -------
+        array of shape (rank,)
+            Zeros if there is no penalty.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.constraints import NonNegative, Smooth
+        >>> column = np.array([[0.0], [1.0], [0.0]])
+        >>> NonNegative().penalty(column).tolist(), Smooth(3.0).penalty(column).tolist()
+        ([0.0], [6.0])
+        """
+        product = self.penalty_product(factor)
+        return array_namespace(factor).sum(factor * product, axis=-2) / 2
+
+    def penalty_product(self, move: Array) -> Array:
+        """Return the second derivative of a quadratic penalty, times a move of the factor.
+
+        Parameters
+        ----------
+        move : array of shape (d, rank), or a stack of them
+
+        Returns
+        -------
+        array of the same shape
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.constraints import Smooth
+        >>> Smooth(3.0).penalty_product(np.array([[0.0], [1.0], [0.0]])).ravel().tolist()
+        [-6.0, 12.0, -6.0]
+        """
+        return 0 * move
+
+    @property
+    def penalty_bound(self) -> float:
+        """The largest eigenvalue of the second derivative of a quadratic penalty, at most.
+
+        Examples
+        --------
+        >>> from codiag.constraints import Smooth
+        >>> Smooth(3.0).penalty_bound
+        48.0
+        """
+        return 0.0
+
     @property
     def ridge(self) -> float:
         """What multiplies half the sum of squares of the factor in the objective.
@@ -120,6 +217,30 @@ class Constraint(ABC):
         [[1.0, 0.0], [0.0, 4.0]]
         """
 
+    def proximal(self, factor: Array, step: Array) -> Array:
+        """Return the nearest factor, of which a penalty that is not quadratic, times a step, is part of the distance.
+
+        Parameters
+        ----------
+        factor : array of shape (d, rank)
+            Any factor.
+        step : array of shape (rank,)
+            What multiplies the penalty on each column.
+
+        Returns
+        -------
+        array of shape (d, rank)
+            That of `project` if there is no such penalty.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.constraints import L1
+        >>> L1(2.0).proximal(np.array([[3.0], [-0.5]]), np.array([0.5])).ravel().tolist()
+        [2.0, -0.0]
+        """
+        return self.project(factor)
+
     def solve(self, gram: Array, product: Array, start: Array) -> Array:
         r"""Minimize :math:`\tfrac12 \mathrm{tr}(F G F^\top) - \langle F, P \rangle` over the factors that satisfy it.
 
@@ -151,14 +272,39 @@ class Constraint(ABC):
         >>> NonNegative().solve(gram, product, np.zeros((2, 2))).round(6).tolist()
         [[1.0, 0.0], [0.0, 4.0]]
         """
+        return self.solve_penalized(gram, product, start, 0 * product[0, :])
+
+    def solve_penalized(self, gram: Array, product: Array, start: Array, sizes: Array) -> Array:
+        """Minimize the same function plus the penalty, by accelerated proximal gradient steps.
+
+        Parameters
+        ----------
+        gram, product, start : arrays
+            As `solve` takes them.
+        sizes : array of shape (rank,)
+            Lengths of the components in all other modes.
+
+        Returns
+        -------
+        array of shape (d, rank)
+            The minimizer, over a convex set.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.constraints import L1
+        >>> product = np.array([[3.0, 0.5], [-1.5, 2.0]])
+        >>> L1(1.0).solve_penalized(np.eye(2), product, 0 * product, np.ones(2)).round(6).tolist()
+        [[2.0, 0.0], [-0.5, 1.0]]
+        """
         xp = array_namespace(product)
         # One step for all rows, even where each has a Gram matrix of its own: a constraint may tie rows together.
-        size = xp.max(xp.linalg.matrix_norm(gram, ord=2))
+        size = xp.max(xp.linalg.matrix_norm(gram, ord=2)) + xp.max(sizes**2) * self.penalty_bound
         step = 1 / xp.where(size > 0, size, xp.ones_like(size))
         factor = ahead = self.project(start)
         for n in range(GRADIENT_STEPS):
-            slope = times_gram(ahead, gram) - product
-            before, factor = factor, self.project(ahead - step * slope)
+            slope = times_gram(ahead, gram) + sizes**2 * self.penalty_product(ahead) - product
+            before, factor = factor, self.proximal(ahead - step * slope, step * sizes)
             ahead = factor + n / (n + 3) * (factor - before)
         return factor
 
@@ -214,6 +360,28 @@ class Constraint(ABC):
         [[1.0, -1.0], [1.0, 1.0]]
         """
         return move
+
+    def order_of(self, factor: Array) -> list[int] | None:
+        """Return the order in which columns are constrained, if each has a constraint of its own.
+
+        Parameters
+        ----------
+        factor : array of shape (d, rank)
+            Columns in any order.
+
+        Returns
+        -------
+        list of int, or None
+            Which of them is the first, and so on.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.constraints import Prior
+        >>> Prior(np.eye(3, 2), 1.0).order_of(np.eye(3, 2)[:, ::-1])
+        [1, 0]
+        """
+        return None
 
     def restrict(self, rows: np.ndarray) -> Constraint | None:
         """Return the constraint of some rows of the factor.
@@ -274,10 +442,9 @@ def solve_rows(gram: Array, product: Array) -> Array:
     return xp.linalg.solve(matrix, product[:, :, None])[:, :, 0]
 
 
-ConstraintsLike: TypeAlias = (
-    Constraint | str | Sequence[Constraint | str | None] | Mapping[int, Constraint | str | None] | None
-)
-"""A constraint or its name, for all modes, or a sequence with one for each; None for a free mode."""
+ConstraintsLike: TypeAlias = Constraint | str | Sequence[Any] | Mapping[Any, Any] | None
+"""A constraint or its name, for all modes, or a sequence with one for each; None for a free mode, and a tuple or list
+of several for a mode."""
 
 Constraints: TypeAlias = tuple[Constraint | None, ...] | None
 """One constraint for each mode, or None if all modes are free."""
@@ -322,8 +489,10 @@ def check_constraints(constraints: Constraints, shape: Sequence[int], rank: int)
 
 
 def _as_constraint(raw: Any) -> Constraint | None:
-    from codiag.constraints import CONSTRAINTS  # the classes derive from the one of this module
+    from codiag.constraints import CONSTRAINTS, Combined  # the classes derive from the one of this module
 
+    if isinstance(raw, tuple | list) and raw:
+        return Combined(tuple(rule for rule in map(_as_constraint, raw) if rule is not None))
     if raw is None or isinstance(raw, Constraint):
         return raw
     name = re.sub("[-_ ]", "", raw).lower() if isinstance(raw, str) else ""  # "non-negative" is "nonnegative"

@@ -14,7 +14,7 @@ from codiag.diagnosis._data import LOUD, empty_rows
 from codiag.diagnosis._facts import NOT, Facts
 from codiag.diagnosis._halves import Halves
 from codiag.least_squares import DEGENERATE_RATIO, NORMAL_QUANTILE, TINY, strongest_terms
-from codiag.result import whole_norm
+from codiag.result import separation, whole_norm
 
 LEAST_CHANCE = 0.1
 """Chance that a lower minimum was missed, from which it is spoken of."""
@@ -31,7 +31,8 @@ def advice_on(facts: Facts) -> tuple[list[str], int | None]:
 
     None is while entries are out of line: without them, residual and components are others.
     """
-    sentences = [*_on_data(facts), *_on_model(facts)][:3]
+    separated = separation(facts.fit)
+    sentences = [*([separated] if separated else []), *_on_data(facts), *_on_model(facts)][:3]
     rank: int | None = None
     if len(sentences) < 3 and not facts.entries:
         sentence, rank = _on_rank(facts)
@@ -112,6 +113,8 @@ def _on_model(facts: Facts) -> Iterator[str]:
         )
     if _looks_like_counts(facts):
         yield "The variance of these counts grows with their mean: loss='poisson' may be better."
+    elif _is_binary(facts):
+        yield "All entries are 0 or 1: loss='bernoulli' models their probabilities."
     elif _has_heavy_tails(facts):
         yield "A few entries have much of the squared residual: loss='huber' limits their influence."
     deviance = fit._deviance
@@ -155,7 +158,7 @@ def advice_on_optimum(facts: Facts) -> Iterator[str]:
             f"A lower minimum may have been missed (probability about {facts.p_missed:.1g}): method=Auto(max_work=...) "
             "searches longer, another rng elsewhere."
         )
-    if not fit.converged and not facts.degenerate:
+    if not fit.converged and not facts.degenerate and not separation(fit):
         yield "The fit did not converge: max_iter or time_limit of method=Auto(...) may be too small."
 
 
@@ -235,7 +238,17 @@ def _looks_like_counts(facts: Facts) -> bool:
         return False
     entries = to_double(to_host(fit._data.tensor.to_dense()))
     are_counts = bool(np.all((entries >= 0) & (entries == np.rint(entries)) & (entries < 2**53)))
-    return are_counts and float(model.deviations[-1]) > float(model.deviations[0])
+    are_binary = float(np.max(entries)) <= 1
+    return are_counts and not are_binary and float(model.deviations[-1]) > float(model.deviations[0])
+
+
+def _is_binary(facts: Facts) -> bool:
+    """Return whether all entries are 0 or 1, fitted by least squares with an error."""
+    fit = facts.fit
+    if facts.residual is None or fit._deviance is not None or fit._data is None or fit._is_exact:
+        return False
+    entries = to_host(fit._data.tensor.to_dense())
+    return bool(np.all((entries == 0) | (entries == 1)))
 
 
 def _has_heavy_tails(facts: Facts) -> bool:

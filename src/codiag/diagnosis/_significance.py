@@ -25,7 +25,7 @@ from codiag._arrays import adjoint, conjugate, to_double, to_host
 from codiag.inference import along, lags_of, shared_gain, weights_of
 from codiag.least_squares import NEGLIGIBLE, GeneralizedObjective, strongest_terms
 from codiag.problem import Problem
-from codiag.tensors import DenseTensor
+from codiag.tensors import DenseTensor, with_random_signs
 
 if TYPE_CHECKING:
     from codiag.result import Factorization
@@ -174,7 +174,7 @@ class SignFlips:
         return _quantile(drawn)[0]
 
     def _flipped(self, entries: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return np.asarray(DenseTensor.of(entries, symmetric=False).with_random_signs(rng, self.shared).to_dense())
+        return np.asarray(with_random_signs(DenseTensor.of(entries, symmetric=False), rng, self.shared).to_dense())
 
     def _strongest(self, entries: np.ndarray) -> float:
         return float(strongest_terms(entries[None])[0][0])

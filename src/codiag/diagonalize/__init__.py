@@ -35,7 +35,7 @@ from codiag._checks import public_names
 from codiag.diagonalize._base import Diagonalizer, check_method
 from codiag.diagonalize._diagonalization import Diagonalization
 from codiag.diagonalize._fixed_point import Iterate, Step, criterion
-from codiag.diagonalize._jacobi import Jacobi, leading_rounds, round_robin
+from codiag.diagonalize._jacobi import Jacobi, round_robin
 from codiag.diagonalize._joint_diagonalize import joint_diagonalize
 from codiag.diagonalize._orthogonal_newton import OrthogonalNewton
 from codiag.diagonalize._pair_sweeps import LUJ1D, QRJ1D, JDi, shear_sweep

@@ -26,6 +26,7 @@ from codiag._arrays import (
     real_part,
     squared_magnitudes,
     to_host,
+    to_namespace,
 )
 from codiag._checks import (
     RankDeficientError,
@@ -172,7 +173,7 @@ class Diagonalizer(ABC):
         size = float(array_namespace(fit.inverse).linalg.vector_norm(fit.inverse))
         if not size < 1e10 and (not math.isfinite(size) or _exceeds(scaled, rank, rng)):
             raise _undetermined(scaled, rank, rng)
-        return fit if stack is given else _like_input(fit, given)
+        return fit if array_namespace(fit.factor) is array_namespace(given) else _like_input(fit, given)
 
     def _check_kind(self, stack: Array) -> None:
         """Raise if the matrices are complex of a kind that the method is not for."""
@@ -352,24 +353,25 @@ def _assemble(
     iterate: Iterate,
 ) -> Diagonalization:
     """Return the result for the original matrices: unit columns, in the order of their energy."""
-    xp = array_namespace(core)
     symmetric, orthogonal = method.symmetric, method.orthogonal
-    left = _unit_factors(iterate.left, orthogonal)
-    right = left if symmetric else _unit_factors(iterate.right, orthogonal)
     matrices = MatrixStack(core, cached=False)
+    left = _unit_factors(matrices.here(iterate.left), orthogonal)
+    right = left if symmetric else _unit_factors(matrices.here(iterate.right), orthogonal)
+    xp = array_namespace(left[0])
     hermitian = symmetric and matrices.is_hermitian
     other = matrices.mirrored(right[1]) if hermitian else right[1]
     diagonals, residuals = matrices.residuals(left[1], other, sample_weight)
+    first, second = (None if basis is None else to_namespace(basis, left[0]) for basis in bases)
     squares = squared_magnitudes(diagonals)
-    squares = squares if sample_weight is None else squares * sample_weight[:, None]
+    squares = squares if sample_weight is None else squares * to_namespace(sample_weight, squares)[:, None]
     order = xp.argsort(xp.sum(squares, axis=0), descending=True, stable=True)
-    factor, inverse, signs = _uncompressed(*left, bases[0], order)
+    factor, inverse, signs = _uncompressed(*left, first, order)
     right_factor, right_inverse, right_signs = factor, inverse, signs
     if hermitian:
         diagonals, right_factor, right_inverse = real_part(diagonals), conjugate(factor), conjugate(inverse)
         signs = right_signs = xp.ones_like(diagonals[0, ...])
     if not symmetric:
-        right_factor, right_inverse, right_signs = _uncompressed(*right, bases[1], order)
+        right_factor, right_inverse, right_signs = _uncompressed(*right, second, order)
     return Diagonalization(
         factor=factor,
         diagonals=xp.take(diagonals, order, axis=1) * signs * right_signs,

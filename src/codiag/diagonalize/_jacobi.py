@@ -28,7 +28,6 @@ from codiag._arrays import (
     to_host,
     to_namespace,
 )
-from codiag._checks import as_number
 from codiag.diagonalize._base import Diagonalizer
 from codiag.diagonalize._fixed_point import Iterate
 
@@ -47,19 +46,6 @@ def round_robin(size: int) -> list[tuple[np.ndarray, np.ndarray]]:
         present = (first < size) & (second < size)
         pairs = np.sort(np.stack([first, second])[:, present], axis=0)
         rounds.append((pairs[0], pairs[1]))
-    return rounds
-
-
-def leading_rounds(size: int, leading: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return rounds that together hold every pair with at least one of the first `leading` indices once."""
-    rounds = round_robin(leading) if leading > 1 else []
-    rest = np.arange(leading, size)
-    for start in range(0, rest.size, leading):
-        block = rest[start : start + leading]
-        top = np.arange(leading)
-        for shift in range(leading):
-            partners = np.roll(top, shift)[: block.size]
-            rounds.append((partners, block))
     return rounds
 
 
@@ -147,10 +133,6 @@ class Jacobi(Diagonalizer):
         Stop when the largest entry of the relative step falls below it.
     max_sweeps : int
         Steps or sweeps before giving up, as in `Diagonalizer`.
-    max_rows : int, optional
-        Rotate only pairs that contain one of the first `max_rows` rows, and return this number of components: the
-        paper's treatment of low rank, at :math:`O(n k d^2)` operations a sweep. If only one row of a pair is among the
-        first, the stronger component is rotated into it. `rank` compresses the matrices instead, which is faster.
 
     See Also
     --------
@@ -182,49 +164,36 @@ class Jacobi(Diagonalizer):
     [[1.0, 1.0], [2.0, 2.0]]
     """
 
-    max_rows: int | None = None
     max_sweeps: int = 100
     complex_kinds: ClassVar[tuple[str, ...]] = ("hermitian", "symmetric")
     orthogonal = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_rows is not None:
-            as_number("max_rows", self.max_rows, integer=True)
-
     def sweep_flops(self, n: int, size: int) -> float:
-        rows = min(self.max_rows or size, size)
-        return 2.0 * size * n * (size * rows - rows * (rows - 1) / 2)
+        return 2.0 * size * n * (size * size - size * (size - 1) / 2)
 
     def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
         size = stack.shape[1]
-        leading = size if self.max_rows is None else min(self.max_rows, size)
         entries = paired_layout(stack)
         inverse = identity(size, entries)
-        rounds = on_device(round_robin(size) if leading == size else leading_rounds(size, leading), entries)
+        rounds = on_device(round_robin(size), entries)
         hermitian = is_hermitian(stack)
         n_sweeps, converged = repeat(
-            lambda _: rotation_sweep(entries, inverse, rounds, leading, hermitian=hermitian),
+            lambda _: rotation_sweep(entries, inverse, rounds, hermitian=hermitian),
             entries,
             self.tol,
             self.max_sweeps,
         )
-        inverse = to_namespace(inverse[:leading], stack)
+        inverse = to_namespace(inverse, stack)
         return Iterate(inverse, inverse, n_sweeps, converged)
 
 
-def rotation_sweep(
-    entries: Array, inverse: Array, rounds: list[Round], leading: int, *, hermitian: bool = False
-) -> float:
+def rotation_sweep(entries: Array, inverse: Array, rounds: list[Round], *, hermitian: bool = False) -> float:
     """Rotate every pair once, in place; return the largest angle."""
     xp = array_namespace(entries)
     largest = []
     for pairs in rounds:
         cos, sin, angles = _rotations(*pair_entries(entries, pairs), hermitian=hermitian)
         largest.append(xp.max(xp.abs(angles)))
-        if leading < entries.shape[0]:
-            swap = _swaps(entries, pairs, (cos, sin), leading, hermitian=hermitian)
-            cos, sin = xp.where(swap, -conjugate(sin), cos), xp.where(swap, cos, sin)
         matrix = (cos, sin, -conjugate(sin), conjugate(cos))
         transform_pairs(entries, inverse, pairs, matrix, hermitian=hermitian)
     return float(xp.max(xp.stack(largest)))
@@ -276,19 +245,3 @@ def _angles(first: Array, second: Array, cross: Array) -> Array:
     size = xp.sum(first * first + second * second, axis=1)
     resolved = xp.hypot(on, off) > (100 * epsilon(first)) ** 2 * size
     return xp.where(resolved, 0.25 * xp.atan2(off, on), xp.zeros_like(on))
-
-
-def _swaps(entries: Array, pairs: Round, rotation: tuple[Array, Array], leading: int, *, hermitian: bool) -> Array:
-    """Return which pairs need a further quarter turn: their stronger component would end in the trailing row."""
-    xp = array_namespace(entries)
-    first, second, cross = pair_entries(entries, pairs)
-    cos, sin = (part[:, None] for part in rotation)
-    if hermitian:
-        top = cos**2 * first + 2 * cos * xp.real(sin * conjugate(cross)) + squared_magnitudes(sin) * second
-        bottom = first + second - top
-    else:
-        top = cos**2 * first + 2 * cos * sin * cross + sin**2 * second
-        sin = conjugate(sin)
-        bottom = sin**2 * first - 2 * cos * sin * cross + cos**2 * second
-    weaker = xp.sum(squared_magnitudes(top), axis=1) < xp.sum(squared_magnitudes(bottom), axis=1)
-    return xp.logical_and(weaker, pairs[1] >= leading)

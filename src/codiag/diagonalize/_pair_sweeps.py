@@ -59,7 +59,7 @@ class _ShearSweeps(Diagonalizer):
         rounds = on_device(round_robin(entries.shape[0]), entries)
         hermitian = is_hermitian(stack)
         if rotate_first:
-            rotation_sweep(entries, inverse, rounds, entries.shape[0], hermitian=hermitian)
+            rotation_sweep(entries, inverse, rounds, hermitian=hermitian)
 
         def sweep(number: int) -> float:
             if number % 3 == 0:
@@ -131,7 +131,7 @@ class QRJ1D(_ShearSweeps):
     """
 
     def _sweep(self, entries: Array, inverse: Array, rounds: list[Round], *, hermitian: bool) -> float:
-        largest_angle = rotation_sweep(entries, inverse, rounds, entries.shape[0], hermitian=hermitian)
+        largest_angle = rotation_sweep(entries, inverse, rounds, hermitian=hermitian)
         return max(largest_angle, shear_sweep(entries, inverse, rounds, hermitian=hermitian))
 
 

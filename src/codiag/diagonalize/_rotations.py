@@ -37,6 +37,7 @@ from codiag._arrays import (
     real_part,
     squared_magnitudes,
     to_host,
+    to_namespace,
 )
 from codiag.diagonalize._fixed_point import FixedPointResult, Iterate, Step, contraction_rate
 from codiag.diagonalize._shears import shear
@@ -55,8 +56,8 @@ def orthonormalize(inverse: Array) -> Array:
 
 def rotation_step(core: MatrixStack, inverse: Array, probe: Array) -> Step:
     """Return the rotation to take from orthonormal inverse factors of symmetric matrices, and its measures."""
-    xp = array_namespace(inverse)
-    other = core.mirrored(inverse)
+    inverse = core.here(inverse)
+    xp, other = array_namespace(inverse), core.mirrored(inverse)
     diagonals, sums, energy = core.moments(inverse, other, probe)
     cross = core.mirrored(other @ xp.matrix_transpose(sums))
     products = conjugate(diagonals) @ xp.matrix_transpose(diagonals)
@@ -79,6 +80,7 @@ def rotation_step(core: MatrixStack, inverse: Array, probe: Array) -> Step:
 
 def two_sided_rotation_step(core: TwoSidedStack, point: Array, probe: Array) -> Step:
     """Return the two rotations to take from orthonormal inverse factors on both sides, and their measures."""
+    point = core.here(point)
     xp = array_namespace(point)
     diagonals, first, second, energy = core.moments(point, probe)
     products = conjugate(diagonals) @ xp.matrix_transpose(diagonals)
@@ -132,7 +134,7 @@ def at_saddle(stack: Array, left: Array, right: Array) -> bool:
     which the best one counts.
     """
     xp = array_namespace(stack)
-    entries = left @ stack @ xp.matrix_transpose(right)
+    entries = to_namespace(left, stack) @ stack @ xp.matrix_transpose(to_namespace(right, stack))
     diagonals = xp.linalg.diagonal(entries)
     rounding = 1e3 * epsilon(stack) * xp.sum(squared_magnitudes(entries)) / stack.shape[1]
     pairs = 1 - identity(stack.shape[1], real_part(diagonals))
@@ -207,6 +209,7 @@ class QuadraticModel:
     @classmethod
     def at(cls, core: MatrixStack, inverse: Array) -> QuadraticModel:
         """Evaluate the model at inverse factors."""
+        inverse = core.there(inverse)
         xp = array_namespace(inverse)
         entries, hermitian = core.entries(inverse), core.is_hermitian
         diagonals = xp.matrix_transpose(xp.linalg.diagonal(xp.permute_dims(entries, (1, 0, 2))))

@@ -56,8 +56,8 @@ def follow_shears(evaluate: Callable[[Array], Step], point: Array, limits: Limit
 
 def shear_step(core: MatrixStack, inverse: Array, probe: Array) -> Step:
     """Return the shear to take from inverse factors of symmetric or Hermitian matrices, and its measures."""
-    xp = array_namespace(inverse)
-    other = core.mirrored(inverse)
+    inverse = core.here(inverse)
+    xp, other = array_namespace(inverse), core.mirrored(inverse)
     diagonals, sums, energy = core.moments(inverse, other, probe)
     cross = core.mirrored(other @ xp.matrix_transpose(sums))
     products = conjugate(diagonals) @ xp.matrix_transpose(diagonals)
@@ -73,6 +73,7 @@ def shear_step(core: MatrixStack, inverse: Array, probe: Array) -> Step:
 
 def two_sided_shear_step(core: TwoSidedStack, point: Array, probe: Array) -> Step:
     """Return the two shears to take from inverse factors on the left and on the right, and their measures."""
+    point = core.here(point)
     xp = array_namespace(point)
     diagonals, first, second, energy = core.moments(point, probe)
     products = conjugate(diagonals) @ xp.matrix_transpose(diagonals)

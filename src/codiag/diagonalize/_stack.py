@@ -23,6 +23,7 @@ from codiag._arrays import (
     array_namespace,
     asarray_like,
     conjugate,
+    eigenpairs,
     epsilon,
     identity,
     is_complex,
@@ -32,11 +33,17 @@ from codiag._arrays import (
     squared_magnitudes,
     to_double,
     to_host,
+    to_namespace,
 )
 from codiag._checks import as_rank
 
 CACHED_ELEMENTS = 2**17
 """Elements of the product P that are formed at a time on the host: 1 MB in double precision, which a cache holds."""
+
+
+STEP_ON_HOST = 2**15
+"""Entries of a matrix, or of the diagonals, up to which a step on an accelerator leaves all but its products with the
+matrices to the host: a hundred operations on so few entries take less time there than launching them."""
 
 
 def random_combinations(stack: Array, rng: np.random.Generator, count: int) -> Array:
@@ -102,7 +109,7 @@ def _dominant_range(stack: Array, rank: int, axis: int) -> Array:
     else:
         joined = xp.reshape(stack, (n * rows, columns))
         gram = xp.matrix_transpose(joined) @ conjugate(joined)
-    return xp.flip(xp.linalg.eigh(gram)[1][:, -rank:], axis=1)
+    return xp.flip(eigenpairs(gram)[1][:, -rank:], axis=1)
 
 
 def compress(stack: Array, left: Array | None, right: Array | None) -> Array:
@@ -126,6 +133,19 @@ class MatrixStack:
     def __init__(self, matrices: Array, *, cached: bool = True) -> None:
         self.matrices = matrices
         self._cached = cached
+
+    @cached_property
+    def _is_elsewhere(self) -> bool:
+        n, rows, columns = (int(size) for size in self.matrices.shape)
+        return not on_host(self.matrices) and max(rows, columns) * max(n, rows) <= STEP_ON_HOST
+
+    def here(self, array: Array) -> Array:
+        """Return an array where steps are computed: on the host if it is small and the matrices are elsewhere."""
+        return to_host(array) if self._is_elsewhere else array
+
+    def there(self, array: Array) -> Array:
+        """Return an array where the matrices are."""
+        return to_namespace(array, self.matrices)
 
     @cached_property
     def is_hermitian(self) -> bool:
@@ -179,9 +199,11 @@ class MatrixStack:
         `probe`: an unbiased estimate of the off-diagonal energy. Unlike the difference of the total and the diagonal
         energy, it has no cancellation.
         """
+        inverse, other = self.there(inverse), self.there(other)
         xp = array_namespace(inverse)
         columns = other[:, :, None]
         if probe is not None:
+            probe = self.there(probe)
             probed = xp.broadcast_to((probe @ other)[None, :, None], columns.shape)
             columns = xp.concat([columns, probed], axis=2)
         diagonals, sums, energy = [], 0.0, 0.0
@@ -192,13 +214,14 @@ class MatrixStack:
             sums = sums + (conjugate(diagonal)[:, None, :] @ product)[:, 0, :]
             if probe is not None:
                 energy = energy + xp.sum(squared_magnitudes(projected[:, :, 1] - diagonal * probe[:, None]), axis=1)
-        return xp.concat(diagonals, axis=1), sums, energy
+        return self.here(xp.concat(diagonals, axis=1)), self.here(sums), energy if probe is None else self.here(energy)
 
     def residuals(self, inverse: Array, other: Array, sample_weight: Array | None) -> tuple[Array, Array]:
         r"""Return the diagonals (n, k), and :math:`\sum_l w_l |D_l|_{ij}^2` (k, k) with a diagonal of zeros.
 
         This needs all entries of the :math:`D_l`, another matrix product.
         """
+        inverse, other = self.there(inverse), self.there(other)
         xp = array_namespace(inverse)
         right = xp.matrix_transpose(other)
         diagonals, start = [], 0
@@ -218,7 +241,8 @@ class MatrixStack:
                 squares *= sample_weight[None, start : start + n, None]
             energy = energy + xp.sum(squares, axis=1)
             start += n
-        return xp.concat(diagonals, axis=0), energy * (1 - identity(energy.shape[0], energy))
+        energy = energy * (1 - identity(energy.shape[0], energy))
+        return self.here(xp.concat(diagonals, axis=0)), self.here(energy)
 
 
 class TwoSidedStack:
@@ -228,11 +252,11 @@ class TwoSidedStack:
         self.matrices = matrices
         self.rows = MatrixStack(matrices)
         self._columns = MatrixStack(array_namespace(matrices).matrix_transpose(matrices))
+        self.here = self.rows.here
 
     def moments(self, point: Array, probe: Array) -> tuple[Array, Array, Array, Array]:
         r"""Return d, :math:`\sum_l \bar d_{jl} (D_l)_{ij}`, :math:`\sum_l \bar d_{il} (D_l)_{ij}`, and the energy."""
-        xp = array_namespace(point)
-        left, right = point[0, ...], point[1, ...]
+        xp, left, right = array_namespace(point), point[0, ...], point[1, ...]
         diagonals, sums, energy = self.rows.moments(left, right, probe)
         _, other_sums, _ = self._columns.moments(right, left)
         return diagonals, left @ xp.matrix_transpose(other_sums), sums @ xp.matrix_transpose(right), energy

@@ -17,6 +17,7 @@ from codiag._arrays import (
     array_namespace,
     asarray_like,
     conjugate,
+    eigenpairs,
     epsilon,
     is_complex,
     is_hermitian,
@@ -85,7 +86,7 @@ def _diagonalized(matrix: Array, *, hermitian: bool) -> tuple[Array, Array]:
     if is_complex(matrix) and not hermitian:
         vectors, sizes, _ = xp.linalg.svd(matrix)
         return sizes, adjoint(vectors)
-    values, vectors = xp.linalg.eigh(matrix)
+    values, vectors = eigenpairs(matrix)
     return xp.abs(values), adjoint(vectors)
 
 

@@ -159,7 +159,7 @@ class UWEDGE(NewtonLike):
         is_swept = core.is_hermitian or not is_complex(core.matrices)
         if not best.iterate.converged and is_swept and core.matrices.shape[1] <= MAX_SWEPT_SIZE:
             tol = max(self.tol, self.statistical_tol / 100)
-            swept = hyperbolic_sweeps(core.matrices, tol, 200, best.iterate.left)
+            swept = hyperbolic_sweeps(core.matrices, tol, 200, core.there(best.iterate.left))
             is_regular = bool(np.linalg.cond(to_host(swept.left)) < 1e10)
             yield _ended(core, swept._replace(converged=swept.converged and is_regular))
 

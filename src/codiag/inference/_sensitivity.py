@@ -341,14 +341,14 @@ def _tied(objective: LeastSquares, shape: tuple[int, int]) -> np.ndarray:
     tied = np.zeros(shape, dtype=bool)
     constraints = objective.problem.constraints or (None,) * objective.tensor.order
     for group, part in zip(objective.parametrization.groups, objective.parametrization.factors(tied), strict=True):
-        part[:] = (known := constraints[group[0]]) is not None and known.is_manifold
+        part[:] = (known := constraints[group[0]]) is not None and (known.is_manifold or known.ties_rows)
     return tied
 
 
 def _directions(unknowns: Unknowns, index: np.ndarray) -> np.ndarray | None:
     """Return an orthonormal basis of the moves of free unknowns along curved sets, or None where there are none."""
     objective, point = unknowns.objective, unknowns.point
-    if not _tied(objective, unknowns.values.shape).any():
+    if not objective.is_manifold:
         return None
     projector = np.empty((index.size, index.size))
     for column, number in enumerate(index):
@@ -437,6 +437,8 @@ def inverse_of(unknowns: Unknowns, curvature: np.ndarray | None = None) -> Inver
     curvature = curvature[np.ix_(index, index)]
     directions = _directions(unknowns, index)
     matrix = curvature + np.diag(unknowns.ridges.ravel()[index])
+    if unknowns.objective.penalties:
+        matrix = matrix + unknowns.objective.penalty_matrix(unknowns.point)[np.ix_(index, index)]
     matrix = matrix if directions is None else directions.T @ matrix @ directions
     scales = np.sqrt(real_part(np.diagonal(matrix)))
     scales = np.where(scales > 0, scales, 1)

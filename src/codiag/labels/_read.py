@@ -63,8 +63,11 @@ def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent:
     return _of_frame(frame, modes, value, absent)
 
 
-def read_labelled(raw: Any) -> Labelled:
-    """Return a tensor with its labels, which an xarray.DataArray, a pandas Series or a data frame has."""
+def read_labelled(raw: Any, absent: str = "missing") -> Labelled:
+    """Return a tensor with its labels, which an xarray.DataArray, a pandas Series or a data frame has.
+
+    Combinations that a table does not list are missing, or zeros.
+    """
     if isinstance(raw, Labelled):
         return raw
     if is_xarray(raw):
@@ -72,18 +75,18 @@ def read_labelled(raw: Any) -> Labelled:
         attributes = [getattr(raw.coords[name], "attrs", {}) if name in raw.coords else {} for name in raw.dims]
         return Labelled(raw.data, Labels(raw.dims, tuple(values), tuple(attributes)))
     frame = _as_long(raw)
-    return Labelled(raw, None) if frame is None else _of_frame(frame, None, None, "missing")
+    return Labelled(raw, None) if frame is None else _of_frame(frame, None, None, absent)
 
 
-def read_like(raw: Any, fitted: Labels | None, mode: int | None = None) -> Labelled:
+def read_like(raw: Any, fitted: Labels | None, mode: int | None = None, absent: str = "missing") -> Labelled:
     """Return new data with the modes of a fit, in their order and with their labels; refuse data with other labels.
 
     Modes are matched by their names. Rows of a table are matched by their labels, and combinations that are not listed
-    are missing. Labels of the samples, along `mode`, may be new; if all are those of the fit, they are in its order.
-    Data without labels is returned as it is.
+    are missing, or zeros. Labels of the samples, along `mode`, may be new; if all are those of the fit, they are in its
+    order. Data without labels is returned as it is.
     """
     if fitted is None:
-        return read_labelled(raw)
+        return read_labelled(raw, absent)
     frame = None if isinstance(raw, Labelled) or is_xarray(raw) else _as_long(raw)
     if frame is not None:
         named = {str(name): name for name in frame.columns}
@@ -91,10 +94,10 @@ def read_like(raw: Any, fitted: Labels | None, mode: int | None = None) -> Label
         if values and set(fitted.names) <= named.keys():
             columns = [frame.get_column(named[name]) for name in fitted.names]
             entries = _entries(values[-1], frame.get_column(values[-1]))
-            return _of_columns(fitted.names, columns, entries, "missing", fitted, mode)
+            return _of_columns(fitted.names, columns, entries, absent, fitted, mode)
     if is_xarray(raw) and set(map(str, raw.dims)) == set(fitted.names):
         raw = raw.transpose(*sorted(raw.dims, key=lambda name: fitted.names.index(str(name))))
-    given = read_labelled(raw)
+    given = read_labelled(raw, absent)
     if given.labels is not None and len(given.labels.names) == len(fitted.names):
         name = fitted.difference(given.labels, -1 if mode is None else mode)
         if name is not None:

@@ -11,6 +11,7 @@ A method of your own may use them: `codiag.extending` shows them.
 
 from codiag.least_squares._alternating import alternate
 from codiag.least_squares._batch import Batch
+from codiag.least_squares._batch_loss import LossBatch
 from codiag.least_squares._budget import (
     INTERRUPTED,
     Budget,
@@ -19,6 +20,7 @@ from codiag.least_squares._budget import (
     interrupts_end_searches,
     largest_product,
     logger,
+    member_seconds,
     step_seconds,
     sweep_seconds,
     terms_seconds,
@@ -38,6 +40,7 @@ from codiag.least_squares._gauss_newton import (
     State,
     Steps,
     are_degenerate,
+    descend,
     evaluated,
     is_exact,
     negligible_gain,
@@ -61,18 +64,21 @@ from codiag.least_squares._noise import (
     largest_noise_term,
     largest_term_of_unit_noise,
     noise_excess,
+    stacked_excess,
 )
 from codiag.least_squares._objective import Objective
-from codiag.least_squares._operators import CurvatureOperator, GaussNewtonOperator
+from codiag.least_squares._operators import CurvatureOperator, GaussNewtonOperator, UnrestrictedOperator
 from codiag.least_squares._parametrization import Parametrization
 from codiag.least_squares._rank_one import N_TERMS, best_rank_one, distinct_terms, split_columns, strongest_terms
 from codiag.least_squares._symmetric_basis import SymmetricBasis, symmetric_basis
+from codiag.least_squares._together import NormalEquations, Settled, columnwise_kronecker, settle, sweep
 from codiag.least_squares._tolerances import (
     BRIEF_STEP,
     BRIEF_SWEEPS,
     DEGENERATE_RATIO,
     FIRST_DAMPING,
     INSIGNIFICANT,
+    MAX_SWEEPS,
     MOST_PRODUCTS,
     NEGLIGIBLE,
     ROUGHEST,

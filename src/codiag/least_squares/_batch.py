@@ -1,17 +1,28 @@
 r"""Alternating sweeps from many starts at once, or of many tensors of one shape.
 
 All members are swept together: a mode takes one product of the unfolded tensor with the columnwise Kronecker products
-of all members, and a stack of small solutions. Each member is extrapolated, by a step that grows while its objective
-falls (Ang, Cohen, Gillis and Hien, "Accelerating block coordinate descent for nonnegative tensor factorization", Numer.
-Linear Algebra Appl. 28(5), 2021).
+of all members, and a stack of small solutions. If entries are missing or weighted, every row has its own matrix: the
+unfolded weights times the products of pairs of columns, for all members in one product, too. Each member is
+extrapolated, by a step that grows while its objective falls (Ang, Cohen, Gillis and Hien, "Accelerating block
+coordinate descent for nonnegative tensor factorization", Numer. Linear Algebra Appl. 28(5), 2021).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
-from codiag._arrays import Array, adjoint, array_namespace, conjugate, identity, matrix_transpose, real_part
+from codiag._arrays import (
+    Array,
+    adjoint,
+    array_namespace,
+    conjugate,
+    identity,
+    is_complex,
+    matrix_transpose,
+    real_part,
+)
 from codiag.least_squares._tolerances import TINY, TOLERANCE
 
 STEP_GROWTH = 1.05
@@ -32,8 +43,7 @@ class Batch:
     bases : sequence of arrays of shape (D_m, d_m), or None
         For modes along which the entries are compressed though factors are one-sided: these are (n, D_m, k).
     shares : array of shape (d_0, d_1, ...), optional
-        Weights of the entries of one tensor relative to the largest, zero for missing ones. What is missing is filled
-        with the model of each member before every sweep (expectation maximization).
+        Weights of the entries of one tensor, zero for missing ones. They replace `bases`.
 
     Attributes
     ----------
@@ -50,21 +60,19 @@ class Batch:
         shares: Array | None = None,
     ) -> None:
         order = len(factors)
-        self._n, self._rank = factors[0].shape[0], factors[0].shape[2]
-        self._one_sided, self._bases = one_sided or (False,) * order, bases or (None,) * order
+        self._one_sided = one_sided or (False,) * order
         # Free factors come last: they turn the sign of components that one-sided factors could only remove.
         self._modes = sorted(range(order), key=lambda mode: not self._one_sided[mode])
         self._turns_signs = not all(self._one_sided)
-        self._entries, self._shares = entries, shares
-        self._is_shared = entries.ndim == order and shares is None
-        self._best, self._solved = list(factors), list(factors)
-        self._factors, self._inner, self._grams = list(factors), list(factors), list(factors)
-        for mode, factor in enumerate(factors):
-            self._set(mode, factor)
-        self.objectives = real_part(factors[0][:, 0, 0]) * 0 + math.inf
-        self._step, self._most = 0 * factors[0][:, 0, 0].real + 0.5, 0 * factors[0][:, 0, 0].real + 1
-        self._filled = entries if shares is None else self._fill()[1]
-        self._sides = self._unfolded(self._filled)
+        self._best, self._solved, self._factors = list(factors), list(factors), list(factors)
+        self._equations: _Equations | _RowEquations
+        if shares is None:
+            self._equations = _Equations(entries, factors, bases or (None,) * order)
+        else:
+            self._modes.sort(key=lambda mode: (not self._one_sided[mode], factors[mode].shape[1]))
+            self._equations = _RowEquations(entries, shares, self._modes)
+        zeros = 0 * real_part(factors[0][:, 0, 0])
+        self.objectives, self._step, self._most = zeros + math.inf, zeros + 0.5, zeros + 1
 
     def sweep(self, n_sweeps: int) -> Array:
         """Take sweeps, and return the objectives of all members."""
@@ -72,53 +80,21 @@ class Batch:
         for _ in range(n_sweeps):
             solved = list(self._solved)
             for mode in self._modes:
-                gram = math.prod((own for other, own in enumerate(self._grams) if other != mode), start=1.0)
-                product = self._product(mode)
-                factor = solved[mode] = self._solution(mode, product, gram)
+                gram, product = self._equations.of(mode, self._factors)
+                begin = self._factors[mode] if self._one_sided[mode] else None
+                factor = solved[mode] = solved_rows(gram, product, begin, turns_signs=self._turns_signs)
                 if mode != last:
                     moved = factor + self._step[:, None, None] * (factor - self._solved[mode])
                     if self._one_sided[mode]:  # a component that is zero in one mode would stay so in all
                         moved = xp.where(moved > 0, moved, 0 * moved)
                         moved = xp.where(xp.max(moved, axis=1, keepdims=True) > 0, moved, factor)
                     factor = moved
-                self._set(mode, factor)
-            if self._shares is None:
-                fitted = real_part(xp.sum(product * conjugate(self._factors[last]), axis=(1, 2)))
-                self._accept(real_part(xp.sum(gram * self._grams[last], axis=(1, 2))) / 2 - fitted, solved)
-            else:
-                values, filled = self._fill()
-                kept = xp.reshape(self._accept(values, solved), (-1, *(1 for _ in self._bases)))
-                self._filled = xp.where(kept, filled, self._filled)
-                self._sides = self._unfolded(self._filled)
+                self._factors[mode] = factor
+            slope = (factor @ matrix_transpose(gram) if gram.ndim == 3 else _times(gram, factor)) / 2 - product
+            self._accept(real_part(xp.sum(slope * conjugate(factor), axis=(1, 2))), solved)
         return self.objectives
 
-    def _unfolded(self, entries: Array) -> list[Array]:
-        """Return the unfoldings of the tensor along each mode, or of the tensor of each member."""
-        xp, order, sides = array_namespace(entries), len(self._bases), []
-        first = tuple(entries.shape[: entries.ndim - order])
-        for mode in range(order - 1):
-            axes = [*range(len(first)), *(other + len(first) for other in self._others(mode, first=True))]
-            sides.append(xp.reshape(xp.permute_dims(entries, axes), (*first, entries.shape[len(first) + mode], -1)))
-        return [*sides, matrix_transpose(xp.reshape(entries, (*first, -1, entries.shape[-1])))]
-
-    def _others(self, mode: int, *, first: bool = False) -> list[int]:
-        """Return all modes but one, which may come first."""
-        return [mode] * first + [other for other in range(len(self._bases)) if other != mode]
-
-    def _fill(self) -> tuple[Array, Array]:
-        """Return the objectives, and the tensors in which the models of the members fill what is missing."""
-        xp, shares = array_namespace(self._entries), self._shares
-        assert shares is not None
-        rows = _kronecker(self._factors[1:])
-        model = xp.reshape(self._factors[0] @ matrix_transpose(rows), (-1, *self._entries.shape))
-        gap = shares * (self._entries - model)
-        axes = tuple(range(1, gap.ndim))
-        # Of weights below one the root belongs to each of the two gaps.
-        roots = xp.where(shares > 0, shares, 0 * shares + 1)
-        total = xp.sum(shares * real_part(self._entries * conjugate(self._entries)))
-        return (xp.sum(real_part(gap * conjugate(gap)) / roots, axis=axes) - total) / 2, model + gap
-
-    def _accept(self, values: Array, solved: list[Array]) -> Array:
+    def _accept(self, values: Array, solved: list[Array]) -> None:
         """Keep members that have gained, and extrapolate them further; set others back to their best point."""
         xp = array_namespace(values)
         has_gained = values <= self.objectives
@@ -133,8 +109,7 @@ class Batch:
         for mode, length in enumerate(lengths):  # components have one size in all modes
             self._solved[mode] = self._solved[mode] * (mean / length)
             self._best[mode] = self._best[mode] * (mean / length)
-            self._set(mode, self._best[mode])
-        return has_gained
+        self._factors = list(self._best)
 
     def select(self, places: Sequence[int]) -> None:
         """Continue with some of the members."""
@@ -144,57 +119,181 @@ class Batch:
         def taken(values: Array) -> Array:
             return xp.take(values, index, axis=0)
 
-        self._sides = self._sides if self._is_shared else [taken(side) for side in self._sides]
-        self._filled = self._filled if self._is_shared else taken(self._filled)
+        self._equations.select(taken)
         self.objectives, self._step, self._most = taken(self.objectives), taken(self._step), taken(self._most)
-        self._n = len(places)
-        for parts in (self._best, self._solved, self._factors, self._inner, self._grams):
+        for parts in (self._best, self._solved, self._factors):
             parts[:] = [taken(part) for part in parts]
 
     def member(self, place: int) -> list[Array]:
         """Return the factors of a member."""
         return [factor[place, :, :] for factor in self._best]
 
-    def _set(self, mode: int, factor: Array) -> None:
-        """Set the factors of a mode, in the coordinates of the entries, too, and their Gram matrices."""
+
+def solved_rows(gram: Array, product: Array, start: Array | None = None, *, turns_signs: bool = False) -> Array:
+    """Return the factors of a mode by least squares, or columns of one sign, each from a start at its best for others.
+
+    Singular equations are solved as if they were not quite so.
+    """
+    xp, rank = array_namespace(product), product.shape[2]
+    if start is None:
+        sizes = sum(real_part(gram[..., i, i]) for i in range(rank))
+        matrix = gram + (TOLERANCE * sizes + TINY)[..., None, None] * identity(rank, gram)
+        if gram.ndim == 4:
+            return xp.linalg.solve(matrix, product[..., None])[..., 0]
+        return matrix_transpose(xp.linalg.solve(matrix, matrix_transpose(product)))
+    columns = [start[:, :, i] for i in range(rank)]
+    for i in range(rank):
+        row = gram[..., i, :] if gram.ndim == 4 else gram[:, None, i, :]
+        fitted = sum(row[..., j] * columns[j] for j in range(rank))
+        best = columns[i] + (product[:, :, i] - fitted) / (row[..., i] + TINY)
+        if turns_signs:
+            best = xp.where(xp.max(best, axis=1, keepdims=True) > 0, best, -best)
+        columns[i] = xp.where(best > 0, best, 0 * best)
+    return xp.stack(columns, axis=2)
+
+
+class _Equations:
+    """The normal equations of members for complete tensors: one matrix for all rows of a mode."""
+
+    def __init__(self, entries: Array, factors: Sequence[Array], bases: Sequence[Array | None]) -> None:
+        self._order, self._bases, self._is_shared = len(factors), bases, entries.ndim == len(factors)
+        self._sides = self._unfolded(entries)
+        self._known: list[tuple[Array, Array, Array] | None] = [None] * len(factors)
+
+    def of(self, mode: int, factors: Sequence[Array]) -> tuple[Array, Array]:
+        """Return the matrices (n, k, k), and the products of the unfolded tensor with all other factors (n, d_m, k)."""
         basis = self._bases[mode]
-        self._factors[mode], self._grams[mode] = factor, adjoint(factor) @ factor
-        self._inner[mode] = factor if basis is None else adjoint(basis) @ factor
-
-    def _product(self, mode: int) -> Array:
-        """Return the products of the unfolded tensor with the columnwise Kronecker products of all other factors."""
-        xp, basis = array_namespace(self._factors[0]), self._bases[mode]
-        others = [conjugate(self._inner[other]) for other in self._others(mode)]
+        others = [self._held(other, factors[other]) for other in self._others(mode)]
+        gram, inner = math.prod((own for _, own in others), start=1.0), [conjugate(inside) for inside, _ in others]
         if self._is_shared:  # of all members as columns of one matrix
-            columns = [xp.reshape(xp.permute_dims(other, (1, 0, 2)), (1, other.shape[1], -1)) for other in others]
-            flat = self._sides[mode] @ _kronecker(columns)[0, :, :]
-            product = xp.permute_dims(xp.reshape(flat, (-1, self._n, self._rank)), (1, 0, 2))
+            flat = self._sides[mode] @ columnwise_kronecker([_columns(other)[None] for other in inner])[0, :, :]
+            product = _members(flat, factors[0].shape)
         else:
-            product = self._sides[mode] @ _kronecker(others)
-        return product if basis is None else basis @ product
+            product = self._sides[mode] @ columnwise_kronecker(inner)
+        return gram, product if basis is None else basis @ product
 
-    def _solution(self, mode: int, product: Array, gram: Array) -> Array:
-        """Return the factors of a mode by least squares; if they are one-sided, each column at its best for the others.
+    def select(self, taken: Callable[[Array], Array]) -> None:
+        """Continue with some of the members."""
+        self._sides = self._sides if self._is_shared else [taken(side) for side in self._sides]
+        self._known = [None] * self._order
 
-        Singular equations are solved as if they were not quite so.
-        """
-        xp = array_namespace(product)
-        if not self._one_sided[mode]:
-            sizes = sum(real_part(gram[:, i, i]) for i in range(self._rank))
-            matrix = gram + (TOLERANCE * sizes + TINY)[:, None, None] * identity(self._rank, gram)
-            return matrix_transpose(xp.linalg.solve(matrix, matrix_transpose(product)))
-        factor = self._factors[mode]
-        for i in range(self._rank):
-            step = product[:, :, i] - (factor @ gram[:, :, i, None])[:, :, 0]
-            best = factor[:, :, i] + step / (gram[:, i, i, None] + TINY)
-            if self._turns_signs:
-                best = xp.where(xp.max(best, axis=1, keepdims=True) > 0, best, -best)
-            best = xp.where(best > 0, best, 0 * best)
-            factor = xp.concat([factor[:, :, :i], best[:, :, None], factor[:, :, i + 1 :]], axis=2)
-        return factor
+    def _held(self, mode: int, factor: Array) -> tuple[Array, Array]:
+        """Return factors of a mode in the coordinates of the entries, and their Gram matrices."""
+        known, basis = self._known[mode], self._bases[mode]
+        if known is None or known[0] is not factor:
+            known = (factor, factor if basis is None else adjoint(basis) @ factor, adjoint(factor) @ factor)
+            self._known[mode] = known
+        return known[1:]
+
+    def _unfolded(self, entries: Array) -> list[Array]:
+        """Return the unfoldings of the tensor along each mode, or of the tensor of each member."""
+        xp, sides = array_namespace(entries), []
+        first = tuple(entries.shape[: entries.ndim - self._order])
+        for mode in range(self._order - 1):
+            axes = [*range(len(first)), *(other + len(first) for other in (mode, *self._others(mode)))]
+            sides.append(xp.reshape(xp.permute_dims(entries, axes), (*first, entries.shape[len(first) + mode], -1)))
+        return [*sides, matrix_transpose(xp.reshape(entries, (*first, -1, entries.shape[-1])))]
+
+    def _others(self, mode: int) -> list[int]:
+        return [other for other in range(self._order) if other != mode]
 
 
-def _kronecker(factors: Sequence[Array]) -> Array:
+class _RowEquations:
+    """The normal equations of every row of members, for entries of one tensor with weights, zero for missing ones.
+
+    The last mode is contracted once a sweep, for all others.
+    """
+
+    def __init__(self, entries: Array, shares: Array, modes: Sequence[int]) -> None:
+        xp = array_namespace(entries)
+        weighted = xp.where(shares > 0, entries * shares, 0 * entries)
+        self._modes, shapes = modes, [entries.shape[mode] for mode in modes]
+        self._first = tuple(shapes[:-1])
+        self._sides = [
+            xp.reshape(xp.permute_dims(part, modes), (-1, shapes[-1])) for part in (shares + 0 * weighted, weighted)
+        ]
+        self._contracted: list[Array] = []
+        self._known: dict[int, tuple[Array, Array, Array]] = {}
+
+    def of(self, mode: int, factors: Sequence[Array]) -> tuple[Array, Array]:
+        """Return the matrices of all rows (n, d_m, k, k), and the right-hand sides (n, d_m, k)."""
+        n, _, rank = factors[0].shape
+        place, found = self._modes.index(mode), []
+        held = [None if other == mode else self._held(other, factors[other]) for other in self._modes]
+        if place == 0:
+            assert held[-1] is not None
+            self._contracted = [side @ last for side, last in zip(self._sides, held[-1], strict=True)]
+        for number, side in enumerate(self._sides):
+            columns = [None if parts is None else parts[number] for parts in held]
+            if place == len(self._first):
+                rows = columnwise_kronecker([part[None] for part in columns[:-1] if part is not None])
+                found.append(matrix_transpose(side) @ rows[0, :, :])
+            else:
+                found.append(self._summed(number, columns[:-1]))
+        pairs, product = (_members(part, (n, part.shape[0], part.shape[1] // n)) for part in found)
+        return squares_of(pairs, rank), product
+
+    def _held(self, mode: int, factor: Array) -> tuple[Array, Array]:
+        """Return the products of pairs of columns of all members, and the columns."""
+        known = self._known.get(mode)
+        if known is None or known[0] is not factor:
+            known = self._known[mode] = (factor, _columns(pairs_of(factor)), _columns(conjugate(factor)))
+        return known[1:]
+
+    def _summed(self, number: int, columns: Sequence[Array | None]) -> Array:
+        """Return the contraction along all modes but one and the last."""
+        summed = self._contracted[number]
+        xp, summed = array_namespace(summed), array_namespace(summed).reshape(summed, (*self._first, summed.shape[1]))
+        for other in reversed(range(len(columns))):
+            part, ones = columns[other], (1,) * (summed.ndim - 2 - other)
+            if part is not None:
+                summed = xp.sum(summed * xp.reshape(part, (-1, *ones, part.shape[1])), axis=other)
+        return summed
+
+    def select(self, taken: Callable[[Array], Array]) -> None:
+        """Continue with some of the members."""
+
+
+def _columns(factors: Array) -> Array:
+    """Return the factors of all members side by side, (d, n k)."""
+    xp = array_namespace(factors)
+    return xp.reshape(xp.permute_dims(factors, (1, 0, 2)), (factors.shape[1], -1))
+
+
+def _members(columns: Array, shape: Sequence[int]) -> Array:
+    """Return what stands side by side, (d, n k), as a stack (n, d, k)."""
+    xp = array_namespace(columns)
+    return xp.permute_dims(xp.reshape(columns, (-1, shape[0], shape[2])), (1, 0, 2))
+
+
+@cache
+def _numbers_of_pairs(rank: int, has_phases: bool) -> tuple[list[int], list[int], list[int]]:
+    """Return the columns of all pairs, each pair once if columns are real, and which pair each entry of a matrix is."""
+    kept = [(i, j) for i in range(rank) for j in range(0 if has_phases else i, rank)]
+    places = {pair: place for place, pair in enumerate(kept)}
+    index = [places[(i, j) if (i, j) in places else (j, i)] for i in range(rank) for j in range(rank)]
+    return [i for i, _ in kept], [j for _, j in kept], index
+
+
+def pairs_of(factors: Array) -> Array:
+    """Return the products of pairs of columns, each once if they are real."""
+    xp = array_namespace(factors)
+    left, right, _ = (xp.asarray(numbers) for numbers in _numbers_of_pairs(factors.shape[2], is_complex(factors)))
+    return conjugate(xp.take(factors, left, axis=2)) * xp.take(factors, right, axis=2)
+
+
+def squares_of(pairs: Array, rank: int) -> Array:
+    """Return matrices (..., k, k) of the sums over pairs of columns."""
+    xp = array_namespace(pairs)
+    index = xp.asarray(_numbers_of_pairs(rank, is_complex(pairs))[2])
+    return xp.reshape(xp.take(pairs, index, axis=-1), (*pairs.shape[:-1], rank, rank))
+
+
+def _times(matrices: Array, rows: Array) -> Array:
+    return (matrices @ rows[..., None])[..., 0]
+
+
+def columnwise_kronecker(factors: Sequence[Array]) -> Array:
     """Return the columnwise Kronecker products of stacks of factors, (n, d_0 d_1 ..., k)."""
     xp, rows = array_namespace(factors[0]), factors[0]
     for factor in factors[1:]:

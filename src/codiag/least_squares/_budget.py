@@ -27,6 +27,12 @@ STEP_SECONDS = 3e-4
 FLOPS_PER_SECOND = 2e9
 """Operations of a step in a second, on one core: most of them wait for memory."""
 
+LOSS_STEP_SECONDS = 2e-3
+"""The same for a step of Fisher scoring."""
+
+LOSS_FLOPS = 60
+"""Operations for the value, the slope and the weight of one entry under a loss."""
+
 SOLVE_PRODUCTS = 30
 """Products with the Gauss-Newton matrix in a step, typically."""
 
@@ -113,17 +119,19 @@ class Budget:
 def step_seconds(problem: Problem) -> float:
     """Return the price of a step: products with all entries, and with the Gauss-Newton matrix.
 
-    Under a loss, and if entries are missing, that matrix is one of all entries.
+    Modes that share a factor have one gradient and one set of unknowns. Under a loss, and if entries are missing, that
+    matrix is one of all entries.
     """
     rank = problem.rank
-    product = 6.0 * problem.tensor.n_stored * rank
-    solve = 4.0 * SOLVE_PRODUCTS * rank**2 * sum(min(size, rank) for size in problem.tensor.shape)
+    product = (4.0 if problem.symmetric is True else 6.0) * problem.tensor.n_stored * rank
+    sizes = [problem.tensor.shape[group[0]] for group in problem.groups]
+    solve = 4.0 * SOLVE_PRODUCTS * rank**2 * sum(min(size, rank) for size in sizes)
     if problem.loss is not None:
         solve = rank * product
     elif problem.entries is not None:
         factorization = (sum(problem.tensor.shape) * rank) ** 3 / SOLVE_PRODUCTS  # in blocks, ten times as fast
         solve = min(rank * product + factorization, SOLVE_PRODUCTS * product)
-    return STEP_SECONDS + flops_seconds(product + solve)
+    return (STEP_SECONDS if problem.loss is None else LOSS_STEP_SECONDS) + flops_seconds(product + solve)
 
 
 def largest_product(problem: Problem) -> float:
@@ -131,7 +139,7 @@ def largest_product(problem: Problem) -> float:
     rank, tensor = problem.rank, problem.tensor
     if on_host(tensor.reference):
         return float(rank) * math.prod(tensor.shape)
-    return float(rank) ** 2 * sum(tensor.shape)
+    return 4.0 * rank**2 * sum(tensor.shape)  # four threads in place of one: the host has nothing else to do
 
 
 def terms_seconds(problem: Problem) -> float:
@@ -142,6 +150,12 @@ def terms_seconds(problem: Problem) -> float:
 def sweep_seconds(problem: Problem) -> float:
     """Return the price of an alternating sweep over the stored entries."""
     return STEP_SECONDS + flops_seconds(2.0 * problem.tensor.order * problem.tensor.n_stored * problem.rank)
+
+
+def member_seconds(problem: Problem, n_entries: int) -> float:
+    """Return the price of a sweep of one member of a batch, whose products add and multiply at once."""
+    flops = float(problem.tensor.order * problem.rank)
+    return flops_seconds(n_entries * (flops if problem.loss is None else 2 * flops * problem.rank + LOSS_FLOPS))
 
 
 def flops_seconds(flops: float) -> float:

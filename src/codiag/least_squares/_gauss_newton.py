@@ -164,8 +164,16 @@ class Steps:
         objective = self.objective
         if self._curvature is None or self._curvature.point is not state.point:
             self._curvature = objective.step_curvature(state.point, state.gradient)
-        scale = objective.squared_norm
-        return damped_step(self._curvature, state.gradient, damping, scale, max_products, budget=self._budget)
+        is_noisy = objective.is_quadratic and not is_exact(objective.problem, 2 * state.objective)
+        return damped_step(
+            self._curvature,
+            state.gradient,
+            damping,
+            objective.squared_norm,
+            max_products,
+            negligible=SLOW * TOLERANCE if is_noisy else 0.0,  # of a component a thousandth of the tensor, `TOLERANCE`
+            budget=self._budget,
+        )
 
 
 class Damping:

@@ -50,7 +50,7 @@ class GeneralizedObjective(Objective):
     def is_multiplicative(self) -> bool:
         """Whether multiplicative steps apply: zeros are not listed, and each mode has its non-negative factor."""
         is_apart = self.parametrization.signs is None and not self.parametrization.shared
-        return self.listed.has_zeros and is_apart and not self.all_fixed and not self.has_ridges
+        return self.listed.has_zeros and is_apart and not self.all_fixed
 
     @cached_property
     def squared_norm(self) -> float:
@@ -183,10 +183,11 @@ class GeneralizedObjective(Objective):
         value = self.loss.value(values, model) - self._slope * model
         return value, self.loss.derivative(values, model) - self._slope
 
-    def value_and_ratios(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
-        """Return half the deviance, and what entries of factors are multiplied by in a step of counts, by mode."""
+    def value_and_ratios(self, point: Array) -> tuple[float, list[Array]]:
+        """Return the objective, and what entries of factors are multiplied by in a step of counts, by mode."""
+        factors = self.parametrization.factors(point)
         total, slopes = self.listed.visit(factors, self._terms)
-        value = total + self._slope * self._background(factors)
+        value = total + self._slope * self._background(factors) + self._ridge(point)
         ratios = [array_namespace(slope).where(slope < 0, -slope, 0 * slope) / self._slope for slope in slopes]
         return value if math.isfinite(value) else math.inf, ratios
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from codiag._arrays import Array, array_namespace, conjugate, epsilon, real_part, to_double, to_namespace
+from codiag._arrays import Array, array_namespace, conjugate, epsilon, identity, real_part, to_double, to_namespace
 from codiag.constraints import solve_rows
 from codiag.least_squares._components import hadamard_gram, product_without, solve_semidefinite, unit_columns
 from codiag.least_squares._objective import Objective, Terms
@@ -15,10 +15,19 @@ from codiag.least_squares._operators import (
     HessianOperator,
     WeightedGaussNewtonOperator,
 )
+from codiag.least_squares._penalties import majorants, others_of
 from codiag.least_squares._rank_one import N_TERMS, distinct_terms
 from codiag.least_squares._tolerances import PER_UNKNOWN, ROUNDING, TOLERANCE
 from codiag.problem import Problem
-from codiag.tensors import DenseTensor, FactoredTensor, Products, SquaredDistance, Tensor, is_large
+from codiag.tensors import (
+    DenseTensor,
+    FactoredTensor,
+    Products,
+    SquaredDistance,
+    Tensor,
+    array_in_double_precision,
+    is_large,
+)
 from codiag.tensors.entries import DenseEntries, ObservedEntries
 
 
@@ -136,10 +145,10 @@ class LeastSquares(Objective):
 
     @cached_property
     def _held(self) -> ObservedEntries | None:
-        """The entries if they are observed in part, or in the memory of the host in double precision."""
+        """The entries if they are observed in part, or few, in memory and in double precision."""
         if self.entries is not None or is_large(self.tensor.shape):
             return self.entries
-        array = self.tensor.host_array()
+        array = array_in_double_precision(self.tensor)
         return None if array is None else DenseEntries(array, None)
 
     def _gradient(self, point: Array, products: Sequence[Array]) -> Array:
@@ -200,11 +209,11 @@ class LeastSquares(Objective):
         return self.restricted(HessianOperator(known or self.curvature(point), residual), gradient)
 
     def squared_residual(self, components: FactoredTensor, value: float | None = None) -> float:
-        return self.distance(components) if value is None else 2 * value
+        return self.distance(components) if value is None or self.penalties else 2 * value
 
     def terms(self, components: FactoredTensor, n: int = N_TERMS, residual: Tensor | None = None) -> Terms:
         residual = self.residual(components) if residual is None else residual
-        return distinct_terms(residual, n, self.problem.constraints)
+        return [term.on_host() for term in distinct_terms(residual, n, self.problem.constraints)]
 
     def linearized(self, components: FactoredTensor) -> Problem:
         return self.problem
@@ -214,6 +223,11 @@ class LeastSquares(Objective):
         xp = array_namespace(factors[0])
         constraint = self._constraints[mode]
         gram, product = self._equations(factors, mode)
+        if self.penalties:
+            gram = gram + majorants(self.penalties, factors, mode) * identity(gram.shape[-1], gram)
+        if constraint is not None and constraint.penalty_degree:
+            sizes = others_of([xp.linalg.vector_norm(factor, axis=0) for factor in factors], mode)
+            return constraint.solve_penalized(gram, product, factors[mode], sizes)
         if constraint is not None:
             return constraint.solve(gram, product, factors[mode])
         if gram.ndim == 3:

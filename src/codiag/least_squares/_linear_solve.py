@@ -20,11 +20,8 @@ from codiag._arrays import (
     conjugate,
     identity,
     is_complex,
-    on_host,
     real_part,
     squared_magnitudes,
-    to_host,
-    to_namespace,
 )
 from codiag.least_squares._budget import Budget
 from codiag.least_squares._components import solve_semidefinite
@@ -60,6 +57,8 @@ def conjugate_gradients(
     max_products: int,
     accuracy: float = ROUGHEST,
     least_accuracy: float = 0.0,
+    negligible: float = 0.0,
+    beside: float = 0.0,
     budget: Budget | None = None,
 ) -> Solution:
     r"""Solve :math:`A x = b` for one right-hand side, or for a stack of independent ones at once.
@@ -78,6 +77,10 @@ def conjugate_gradients(
     max_products : int
     accuracy, least_accuracy : float
         Upper and lower bound of the relative error.
+    negligible : float
+        Squared error, in the metric of the preconditioner, that is always small enough.
+    beside : float
+        Squared norm of the part of b that is solved for elsewhere: errors are relative to the whole.
     budget : Budget, optional
         Ends the iterations, after the first, when it is late.
 
@@ -87,8 +90,9 @@ def conjugate_gradients(
     """
     residual, move = right, 0 * right
     direction = scaled = precondition(residual)
-    size = first = inner(residual, scaled)
-    target = first * _clipped(first / scale, least_accuracy**2, accuracy**2)
+    size = inner(residual, scaled)
+    whole = size + beside
+    target = _clipped(whole * _clipped(whole / scale, least_accuracy**2, accuracy**2), negligible, math.inf)
     for n_products in range(max_products):
         active = size > target
         if not _any(active) or (budget is not None and n_products > 0 and budget.is_late):
@@ -138,6 +142,7 @@ def damped_step(
     scale: float,
     max_products: int = MOST_PRODUCTS,
     least_accuracy: float = 0.0,
+    negligible: float = 0.0,
     budget: Budget | None = None,
 ) -> tuple[Array, float]:
     """Return the damped step of the unknowns that constraints leave free, and the decrease that it predicts.
@@ -156,6 +161,8 @@ def damped_step(
         Products with the matrix, at most.
     least_accuracy : float
         Accuracy that is always enough, if the matrix is not known better.
+    negligible : float
+        Error of the components that is always small enough, relative to the root of `scale`.
     budget : Budget, optional
         Ends the solution early if it is late.
 
@@ -168,7 +175,12 @@ def damped_step(
     """
     gradient = curvature.project(gradient)
     iterate = partial(
-        conjugate_gradients, scale=scale, max_products=max_products, least_accuracy=least_accuracy, budget=budget
+        conjugate_gradients,
+        scale=scale,
+        max_products=max_products,
+        least_accuracy=least_accuracy,
+        negligible=negligible**2 * scale,
+        budget=budget,
     )
     if curvature.separation is None:
         move = _solved(curvature, gradient, damping, iterate)
@@ -186,15 +198,13 @@ def _solved_by_ranges(
     damping: float,
     iterate: Callable[..., Solution],
 ) -> Array:
-    """Solve the damped equations in the ranges of the factors on the host, and those outside of them at once."""
-    xp, factors = array_namespace(gradient), curvature.parametrization.factors
-    inward = separation.inward(factors(gradient))
-    inside = xp.concat(inward) if len(inward) > 1 else inward[0]
-    solved = _solved(separation.inside, inside if on_host(inside) else to_host(inside), damping, iterate)
-    outward = separation.outward(inward)
-    outside = curvature.preconditioner(damping)(gradient - _joined(outward))
-    small = separation.inside.parametrization.factors(to_namespace(solved, gradient))
-    return _joined(separation.outward(small)) - outside
+    """Solve the damped equations in the ranges of the factors, and those outside of them at once."""
+    inward = separation.inward(curvature.parametrization.factors(gradient))
+    rest = gradient - _joined(separation.outward(inward))
+    outside = curvature.preconditioner(damping)(rest)
+    iterate = partial(iterate, beside=inner_product(rest, outside))
+    solved = _solved(separation.inside, _joined(inward), damping, iterate)
+    return _joined(separation.outward(separation.inside.parametrization.factors(solved))) - outside
 
 
 def _joined(parts: Sequence[Array]) -> Array:
@@ -217,12 +227,37 @@ def solve_directly(curvature: CurvatureOperator, gradient: Array, damping: float
     matrix, free = curvature.free_matrix()
     right = -xp.reshape(gradient, (-1,))[free]
     diagonal = xp.reshape(damping * curvature.scales, (-1,))[free]
-    move = _positive_solution(curvature.project_matrix(_with_diagonal(matrix, diagonal)), right)
+    damped, rows = _with_diagonal(matrix, diagonal), curvature.parametrization.independent_rows
+    matrix = curvature.project_matrix(damped)
+    is_whole = matrix is damped and isinstance(free, slice) and is_numpy_array(matrix)
+    if rows is not None and is_whole and 2 * matrix.shape[0] > DIRECT_UNKNOWNS:
+        return xp.reshape(_without_rows(matrix, right, rows, gradient.shape[1]), gradient.shape)
+    move = _positive_solution(matrix, right)
     if not isinstance(free, slice):
         whole = np.zeros(math.prod(gradient.shape), move.dtype)
         whole[free] = move
         move = whole
     return xp.reshape(move, gradient.shape)
+
+
+def _without_rows(matrix: np.ndarray, right: np.ndarray, rows: slice, rank: int) -> np.ndarray:
+    """Solve equations by eliminating the rows of one factor, which have no terms in common."""
+    inside, n_rows = slice(rows.start * rank, rows.stop * rank), rows.stop - rows.start
+    is_other = np.ones(len(right), dtype=bool)
+    is_other[inside] = False
+    own = matrix[inside, inside].reshape(n_rows, rank, n_rows, rank)[range(n_rows), :, range(n_rows)]
+    cross = matrix[inside][:, is_other]
+    sides = np.concatenate([cross, right[inside, None]], axis=1).reshape(n_rows, rank, -1)
+    try:
+        solved = np.linalg.solve(own, sides).reshape(n_rows * rank, -1)
+    except np.linalg.LinAlgError:  # a component is zero
+        return np.asarray(_positive_solution(matrix, right))
+    products = conjugate(cross).T @ solved
+    remaining = matrix[is_other][:, is_other] - products[:, :-1]
+    moves = np.empty_like(right)
+    moves[is_other] = _positive_solution(remaining, right[is_other] - products[:, -1])
+    moves[inside] = solved[:, -1] - solved[:, :-1] @ moves[is_other]
+    return moves
 
 
 def _with_diagonal(matrix: Array, values: Array) -> Array:

@@ -61,6 +61,7 @@ def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Optimiz
     >>> minimize(codiag.Problem(planted.tensor, 2), start, Limits()).converged
     True
     """
+    start = start.on_host()  # steps are many small operations, for which an accelerator takes longer
     if problem.constraints is not None or problem.shared or (problem.symmetric and not start.symmetric):
         start = objective_of(problem, start).feasible(start)
     objective = objective_of(problem, start)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 
 from codiag._arrays import Array, Extrapolation, array_namespace
+from codiag.constraints import ridge_strengths
 from codiag.least_squares._budget import step_seconds
 from codiag.least_squares._gauss_newton import Limits, OptimizeResult
 from codiag.least_squares._generalized import GeneralizedObjective
@@ -60,11 +61,14 @@ def _further_gain(values: Sequence[float]) -> float:
 def _step(objective: GeneralizedObjective, point: Array) -> tuple[float, Array]:
     """Return the loss at a point, and where the multiplicative step from there leads."""
     xp, factors = array_namespace(point), objective.parametrization.factors(point)
-    value, ratios = objective.value_and_ratios(factors)
-    sums = [xp.sum(factor, axis=0) for factor in factors]
+    value, ratios = objective.value_and_ratios(point)
     parts = [factor * ratio for factor, ratio in zip(factors, ratios, strict=True)]  # counts of indices, by component
-    sizes = [xp.sum(part, axis=0) for part in parts]
     is_known = [rule is not None and rule.is_fixed for rule in objective.problem.constraints or ()]
+    strengths = ridge_strengths(objective.problem.constraints or ())
+    if any(strengths):
+        return value, xp.concat(_shrunk(factors, parts, strengths, is_known))
+    sums = [xp.sum(factor, axis=0) for factor in factors]
+    sizes = [xp.sum(part, axis=0) for part in parts]
     free = [mode for mode, known in enumerate(is_known) if not known]
     fixed = [sums[mode] for mode, known in enumerate(is_known) if known]
     wanted = (sizes[free[0]] / math.prod(fixed, start=xp.ones_like(sizes[0]))) ** (1 / len(free))
@@ -73,3 +77,18 @@ def _step(objective: GeneralizedObjective, point: Array) -> tuple[float, Array]:
         for mode, (part, size) in enumerate(zip(parts, sizes, strict=True))
     ]
     return value, xp.concat(columns)
+
+
+def _shrunk(
+    factors: Sequence[Array], parts: Sequence[Array], strengths: Sequence[float], is_known: Sequence[bool]
+) -> list[Array]:
+    r"""Return the factors that suit given counts n of indices best under ridges, after a few rounds over the modes.
+
+    An entry x has the objective :math:`s x - n \log x + \lambda x^2 / 2` with s the product of the sums of the others.
+    """
+    xp, found = array_namespace(factors[0]), list(factors)
+    for _ in range(BRIEF_SWEEPS):
+        for mode in (mode for mode, known in enumerate(is_known) if not known):
+            rest = math.prod(xp.sum(factor, axis=0) for other, factor in enumerate(found) if other != mode)
+            found[mode] = 2 * parts[mode] / (rest + xp.sqrt(rest**2 + 4 * strengths[mode] * parts[mode]) + TINY)
+    return found

@@ -8,11 +8,11 @@ from statistics import NormalDist
 
 import numpy as np
 
-from codiag._arrays import adjoint, array_namespace, asarray_like, is_complex, squared_magnitudes, to_host
+from codiag._arrays import Array, adjoint, array_namespace, asarray_like, is_complex, squared_magnitudes, to_host
 from codiag.least_squares._components import unit_components
 from codiag.least_squares._gauss_newton import is_exact
 from codiag.problem import Problem
-from codiag.tensors import DenseTensor, FactoredTensor, Tensor
+from codiag.tensors import DenseTensor, FactoredTensor, Tensor, leading_eigenpairs, with_random_signs
 
 LEVEL = 1e-3
 """Share of residuals of pure noise that do not pass for it."""
@@ -70,7 +70,7 @@ def noise_excess(
 
     value, flipped, bound = _eigenvalue(residual, mode, n_left_out), list[float](), 0.0
     for n_flips in range(1, N_FLIPS + 1):
-        flipped.append(_eigenvalue(residual.with_random_signs(rng, shared), mode))
+        flipped.append(_eigenvalue(with_random_signs(residual, rng, shared), mode))
         if n_flips < math.isqrt(N_FLIPS):
             continue
         deviation = float(np.std(flipped, ddof=1))
@@ -83,7 +83,7 @@ def noise_excess(
 
 def _eigenvalue(tensor: Tensor, mode: int, n_left_out: int = 0) -> float:
     """Return the largest eigenvalue but some, as it would be if the rest had all the energy; zero if none is left."""
-    values = to_host(tensor.leading_eigenpairs(mode, min(n_left_out + 1, tensor.shape[mode]))[0])
+    values = to_host(leading_eigenpairs(tensor, mode, min(n_left_out + 1, tensor.shape[mode]))[0])
     if n_left_out == 0:
         return float(values[0])
     total = tensor.squared_norm()
@@ -107,12 +107,34 @@ def _tracy_widom_excess(residual: Tensor, n_left_out: int, fitted: FactoredTenso
         n_columns = independent_columns(n_rows, residual.order)
     if fitted is not None:
         n_columns, residual = max(n_columns - fitted.rank, 1), whitened_residual(residual, fitted, mode)
-    has_phases = is_complex(entries)
-    long, short = math.sqrt(max(n_columns - (0 if has_phases else 1), 1)), math.sqrt(n_rows)
-    edge = (long + short) ** 2 + TRACY_WIDOM_QUANTILES[has_phases] * (long + short) * (1 / long + 1 / short) ** (1 / 3)
-    total = residual.squared_norm()
+    total, edge = residual.squared_norm(), _edge(n_rows, n_columns, has_phases=is_complex(entries))
     value = _eigenvalue(residual, mode, n_left_out)
     return value * n_rows * n_columns / (total * edge) if total > 0 else 0.0
+
+
+def _edge(n_rows: int, n_columns: float, *, has_phases: bool) -> float:
+    """Return the quantile of the largest eigenvalue for white noise of variance one."""
+    long, short = math.sqrt(max(n_columns - (0 if has_phases else 1), 1)), math.sqrt(n_rows)
+    return (long + short) ** 2 + TRACY_WIDOM_QUANTILES[has_phases] * (long + short) * (1 / long + 1 / short) ** (1 / 3)
+
+
+def stacked_excess(residuals: Array) -> np.ndarray:
+    """Return what `noise_excess` does before any whitening, for complete residuals (n, d_0, d_1, ...) of one shape.
+
+    It is infinite for those that vanish in a slice.
+    """
+    xp, (n, *shape) = array_namespace(residuals), residuals.shape
+    squares, found = squared_magnitudes(residuals), np.full(n, math.inf)
+    axes = range(1, len(shape) + 1)
+    energies = [xp.sum(squares, axis=tuple(other for other in axes if other != axis)) for axis in axes]
+    is_full = np.all([to_host(xp.min(energy, axis=1)) > 0 for energy in energies], axis=0)
+    mode = int(np.argmax(shape))
+    unfolded = xp.reshape(xp.moveaxis(residuals, mode + 1, 1), (n, shape[mode], -1))
+    n_rows, n_columns = unfolded.shape[1:]
+    values = to_host(xp.linalg.eigvalsh(unfolded @ adjoint(unfolded))[:, -1])[is_full]
+    edge = _edge(n_rows, n_columns, has_phases=is_complex(residuals))
+    found[is_full] = values * n_rows * n_columns / (to_host(xp.sum(energies[mode], axis=1))[is_full] * edge)
+    return found
 
 
 def whitened_residual(residual: Tensor, fitted: FactoredTensor, mode: int) -> Tensor:

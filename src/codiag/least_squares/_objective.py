@@ -20,11 +20,13 @@ from codiag._arrays import (
     signs_of,
     squared_magnitudes,
     to_double,
+    to_host,
 )
 from codiag.constraints import Constraint, ridge_strengths
 from codiag.least_squares._components import merged_modes
 from codiag.least_squares._operators import CurvatureOperator, GaussNewtonOperator, ProjectedOperator
 from codiag.least_squares._parametrization import Parametrization
+from codiag.least_squares._penalties import PenalizedOperator, Penalties, penalties_of, penalty_slopes, penalty_value
 from codiag.least_squares._rank_one import N_TERMS
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor, Tensor
@@ -124,7 +126,8 @@ class Objective(ABC):
 
         It is computed from the value of the objective if that is known, and holds no ridges.
         """
-        distance = self.distance(components) if value is None or self.has_ridges else 2 * value
+        is_known = value is not None and not self.has_ridges and not self.penalties
+        distance = 2 * float(value or 0.0) if is_known else self.distance(components)
         return math.sqrt(distance / self.squared_norm) if self.squared_norm > 0 else 0.0
 
     def value(self, point: Array) -> float:
@@ -133,12 +136,17 @@ class Objective(ABC):
 
     def _with_ridge(self, gradient: Array, point: Array) -> Array:
         """Return the gradient of the objective, ridges included."""
+        if self.penalties:
+            gradient = gradient + self.parametrization.accumulate(
+                penalty_slopes(self.penalties, self.parametrization.expand(point))
+            )
         return gradient if self._strengths is None else gradient + self._strengths * point
 
     def _ridge(self, point: Array) -> float:
+        value = penalty_value(self.penalties, self.parametrization.expand(point)) if self.penalties else 0.0
         if self._strengths is None:
-            return 0.0
-        return float(array_namespace(point).sum(self._strengths * squared_magnitudes(point))) / 2
+            return value
+        return value + float(array_namespace(point).sum(self._strengths * squared_magnitudes(point))) / 2
 
     def step_curvature(self, point: Array, gradient: Array) -> CurvatureOperator:
         """Return the matrix of a step, restricted to free unknowns: that of the complete tensor if few are missing."""
@@ -147,7 +155,7 @@ class Objective(ABC):
             return self.restricted(self.curvature(point), gradient)
         ridge = self.step_ridge
         operator = GaussNewtonOperator(self.parametrization, point, multiple=multiple, ridge=ridge or 0.0)
-        if ridge is not None and self.is_free:
+        if ridge is not None and self.is_free and not self.penalties:
             return operator
         return self.restricted(operator, gradient, has_ridges=ridge is not None)
 
@@ -157,6 +165,7 @@ class Objective(ABC):
         """Return a curvature with ridges, on the unknowns that constraints leave free to move against a gradient."""
         if self.problem.constraints is None:
             return curvature
+        curvature = PenalizedOperator(curvature, self.penalties) if self.penalties else curvature
         tangent = partial(self.tangent, curvature.point) if self.is_manifold else None
         strengths = None if has_ridges else self._strengths
         free = self.free_variables(curvature.point, gradient)
@@ -233,6 +242,17 @@ class Objective(ABC):
         """Ridge strength that the Gauss-Newton matrix can include, that of all unknowns; None if they differ."""
         return None if self.parametrization.shared else self.uniform_ridge
 
+    @cached_property
+    def penalties(self) -> Penalties:
+        """The penalties on components, with their modes."""
+        return penalties_of(self._constraints)
+
+    def penalty_matrix(self, point: Array) -> np.ndarray:
+        """Return the second derivative of quadratic penalties at a point, relative to the mean weight of entries."""
+        quadratic = [(mode, rule) for mode, rule in self.penalties if rule.penalty_degree == 2]
+        matrix = PenalizedOperator(self.curvature(point), quadratic).penalty_matrix
+        return np.asarray(to_host(matrix) / self.problem.data.mean_weight)
+
     @property
     def has_ridges(self) -> bool:
         """Whether ridges bound the components."""
@@ -259,6 +279,9 @@ class Objective(ABC):
         groups = self.problem.groups
         for group in groups:
             components = merged_modes(components, group) if len(group) > 1 else components
+            rule = self._constraints[group[0]]
+            order = None if rule is None else rule.order_of(components.factors[group[0]])
+            components = components if order is None else components.columns(order)
         scale, ones = xp.abs(components.weights) ** (1 / components.order), xp.ones_like(components.weights)
         total = signs_of(components.weights)
         if is_complex(components.factors[0]):

@@ -26,19 +26,17 @@ from codiag._arrays import (
     Array,
     adjoint,
     array_namespace,
-    asarray_like,
     conjugate,
     identity,
     matrix_transpose,
-    on_host,
     real_part,
+    squared_magnitudes,
     sum_along,
     take,
-    to_host,
     to_namespace,
 )
 from codiag.least_squares._parametrization import Parametrization
-from codiag.least_squares._tolerances import ROUNDING, TINY
+from codiag.least_squares._tolerances import NEGLIGIBLE, ROUNDING, TINY
 from codiag.tensors import Tensor
 from codiag.tensors.entries import ObservedEntries
 
@@ -100,7 +98,7 @@ class CurvatureOperator(Protocol):
         """Return an approximate inverse of the damped matrix."""
 
 
-class _Unrestricted:
+class UnrestrictedOperator:
     """A curvature without constraints."""
 
     point: Array
@@ -129,7 +127,7 @@ class _Unrestricted:
         return self.matrix(), slice(None)
 
 
-class GaussNewtonOperator(_Unrestricted):
+class GaussNewtonOperator(UnrestrictedOperator):
     r"""The Gauss-Newton matrix of a complete tensor at a point, times a number, plus a ridge.
 
     Modes that share a factor count as often as there are: with :math:`c_g` modes in group g and :math:`G_g` its Gram
@@ -156,11 +154,16 @@ class GaussNewtonOperator(_Unrestricted):
         return self._blocks[0]
 
     @cached_property
+    def _grams(self) -> list[Array]:
+        """The conjugates of the Gram matrices of the factors."""
+        return [factor.T @ conjugate(factor) for factor in self._factors]
+
+    @cached_property
     def _blocks(self) -> tuple[Array, Array]:
         """The blocks within factors (n, k, k) and between them (n, n, k, k)."""
         xp, signs = self._xp, self.parametrization.signs
         counts = [len(group) for group in self.parametrization.groups]
-        grams = [factor.T @ conjugate(factor) for factor in self._factors]
+        grams = self._grams
 
         def product_without(*left_out: int) -> Array:
             powers = [count - left_out.count(place) for place, count in enumerate(counts)]
@@ -201,20 +204,34 @@ class GaussNewtonOperator(_Unrestricted):
 
     def product(self, move: Array) -> Array:
         """Return the matrix times a move, or times each of a stack of them (..., D, k)."""
-        (own, cross), pairs = self._blocks, list(zip(self.parametrization.factors(move), self._factors, strict=True))
+        own, cross = self._blocks
+        if self._equal_factors is not None:  # a few large products instead of many small ones
+            parts = self._xp.reshape(move, (*move.shape[:-2], *self._equal_factors.shape))
+            overlaps = matrix_transpose(parts) @ conjugate(self._equal_factors)
+            mixed = sum_along(cross * overlaps[..., None, :, :, :], -3)
+            return self._xp.reshape(parts @ own + self._equal_factors @ mixed, move.shape)
+        pairs = list(zip(self.parametrization.factors(move), self._factors, strict=True))
         overlaps = self._xp.stack([matrix_transpose(part) @ conjugate(factor) for part, factor in pairs], axis=-3)
         mixed = sum_along(cross * overlaps[..., None, :, :, :], -3)
         images = [part @ own[g, :, :] + factor @ mixed[..., g, :, :] for g, (part, factor) in enumerate(pairs)]
         return images[0] if len(images) == 1 else self._xp.concat(images, axis=-2)
 
+    @cached_property
+    def _equal_factors(self) -> Array | None:
+        """The factors as one array (n, d, k) if they have one shape."""
+        sizes = {factor.shape[0] for factor in self._factors}
+        return self._xp.reshape(self.point, (-1, sizes.pop(), self.point.shape[1])) if len(sizes) == 1 else None
+
     def inverses(self, damping: float) -> Array:
-        """Return the inverses of the damped blocks within factors (n, k, k): the host computes them."""
-        damped = self.own + damping * self._factor_scales[:, :, None] * identity(self.own.shape[-1], self.own)
-        return self._xp.linalg.inv(damped) if on_host(damped) else asarray_like(np.linalg.inv(to_host(damped)), damped)
+        """Return the inverses of the damped blocks within factors (n, k, k)."""
+        scales = self._factor_scales[:, :, None]
+        return self._xp.linalg.inv(self.own + damping * scales * identity(self.own.shape[-1], self.own))
 
     def preconditioner(self, damping: float) -> Callable[[Array], Array]:
-        xp, inverses = self._xp, self.inverses(damping)
-        factors = self.parametrization.factors
+        xp, inverses, factors = self._xp, self.inverses(damping), self.parametrization.factors
+        if self._equal_factors is not None:
+            shape = self._equal_factors.shape
+            return lambda move: xp.reshape(xp.reshape(move, (*move.shape[:-2], *shape)) @ inverses, move.shape)
         return lambda move: xp.concat([part @ inverses[g, :, :] for g, part in enumerate(factors(move))], axis=-2)
 
     @cached_property
@@ -235,23 +252,20 @@ class GaussNewtonOperator(_Unrestricted):
 
     @cached_property
     def separation(self) -> Separation | None:
-        r"""The equations in the ranges of the factors, on the host; None if no factor is longer than its rank.
+        r"""The equations in the ranges of the factors; None if no factor is longer than its rank.
 
         With :math:`A_m = Q_m R_m`, a move :math:`Q_m Y_m + Z_m`, :math:`Q_m^\top Z_m = 0`, has the image
         :math:`Q_m (\dots) + Z_m \Gamma_m`: the equations of Y are those of the factors R, and Z is found at once.
         """
         if all(factor.shape[0] <= factor.shape[1] for factor in self._factors):
             return None
-        bases, inner = zip(*map(_range_and_coordinates, self._factors), strict=True)
+        bases, inner = zip(*map(_range_and_coordinates, self._factors, self._grams), strict=True)
         groups, signs = self.parametrization.groups, self.parametrization.signs
         sizes = {mode: part.shape[0] for group, part in zip(groups, inner, strict=True) for mode in group}
         shape = tuple(sizes[mode] for mode in range(len(self.parametrization.shape)))
         point = self._xp.concat(inner) if len(inner) > 1 else inner[0]
-        if not on_host(point):
-            point, signs = to_host(point), None if signs is None else to_host(signs)
         inside = self.at(replace(self.parametrization, shape=shape, signs=signs), point)
-        if is_numpy_array(point):
-            vars(inside)["_blocks"] = self._blocks  # Gram matrices are the same
+        vars(inside)["_blocks"] = self._blocks  # Gram matrices are the same
         return Separation(bases, inside)
 
 
@@ -270,15 +284,28 @@ class Separation(NamedTuple):
         return [part if basis is None else basis @ part for basis, part in zip(self.bases, parts, strict=True)]
 
 
-def _range_and_coordinates(factor: Array) -> tuple[Array | None, Array]:
-    r"""Return an orthonormal basis Q of the columns of a long factor, and R, :math:`A = Q R`."""
+def _range_and_coordinates(factor: Array, gram: Array) -> tuple[Array | None, Array]:
+    r"""Return an orthonormal basis Q of the columns of a long factor, and R, :math:`A = Q R`.
+
+    By the Cholesky decomposition of the Gram matrix, :math:`A^H A = R^H R`, in a tenth of the time of Householder's, if
+    no column nearly depends on those before: if the sine of the angle to them is s, Q is orthonormal to
+    :math:`\epsilon / s^2`.
+    """
     rows, rank = factor.shape
     if rows <= rank:
         return None, factor
-    return tuple(array_namespace(factor).linalg.qr(factor))
+    xp = array_namespace(factor)
+    if is_numpy_array(factor):
+        try:
+            inner = adjoint(np.linalg.cholesky(conjugate(gram)))
+        except np.linalg.LinAlgError:
+            inner = np.zeros_like(gram)
+        if np.all(squared_magnitudes(np.diagonal(inner)) > NEGLIGIBLE * np.abs(np.diagonal(gram))):
+            return factor @ np.linalg.inv(inner), inner
+    return tuple(xp.linalg.qr(factor))
 
 
-class WeightedGaussNewtonOperator(_Unrestricted):
+class WeightedGaussNewtonOperator(UnrestrictedOperator):
     r"""The Gauss-Newton matrix :math:`J^{\mathsf H} O J` at a point, for entries with weights O.
 
     The preconditioner solves the damped equations of every row by itself.
@@ -324,7 +351,7 @@ class WeightedGaussNewtonOperator(_Unrestricted):
         return lambda move: (inverses @ move[:, :, None])[:, :, 0]
 
 
-class HessianOperator(_Unrestricted):
+class HessianOperator(UnrestrictedOperator):
     r"""The second derivative at a point: the Gauss-Newton matrix, minus a term of the residual.
 
     Between the factors of one component in two modes m and n, the term is :math:`R(\cdot, \cdot, a_{li}, \dots)`, the
@@ -358,7 +385,7 @@ class HessianOperator(_Unrestricted):
         return self._base.preconditioner(damping)
 
 
-class ProjectedOperator(_Unrestricted):
+class ProjectedOperator(UnrestrictedOperator):
     """A curvature with ridges added, on the unknowns that constraints leave free.
 
     Parameters

@@ -86,6 +86,16 @@ class Parametrization:
         return [slice(end - size, end) for end, size in zip(accumulate(sizes), sizes, strict=True)]
 
     @cached_property
+    def independent_rows(self) -> slice | None:
+        """Rows of the factor that has most unknowns of all, if it belongs to one mode and has more than half of them.
+
+        Curvature has no terms that two of them share.
+        """
+        largest = max(range(len(self.groups)), key=lambda place: self.shape[self.groups[place][0]])
+        rows = None if self.signs is not None or len(self.groups[largest]) > 1 else self._rows[largest]
+        return rows if rows is not None and 2 * (rows.stop - rows.start) > self._rows[-1].stop else None
+
+    @cached_property
     def factor_of_row(self) -> np.ndarray:
         """The factor to which each row of the unknowns belongs."""
         return np.repeat(np.arange(len(self.groups)), [self.shape[group[0]] for group in self.groups])

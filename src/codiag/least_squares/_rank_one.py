@@ -10,7 +10,7 @@ from codiag._arrays import Array, adjoint, array_namespace, asarray_like, conjug
 from codiag.constraints import Constraint, Constraints
 from codiag.least_squares._components import hadamard_gram, unit_columns
 from codiag.least_squares._tolerances import BRIEF_SWEEPS, TINY
-from codiag.tensors import FactoredTensor, Tensor
+from codiag.tensors import FactoredTensor, Tensor, leading_eigenpairs
 
 N_TERMS = 3
 """Terms of a residual that are tried. If all are near the noise, the strongest one may be noise."""
@@ -112,7 +112,7 @@ def _candidates(tensor: Tensor) -> FactoredTensor:
     A symmetric tensor may vanish in all of these directions, so that as many random ones are added.
     """
     xp = array_namespace(tensor.reference)
-    first = tensor.leading_eigenpairs(0, N_CANDIDATES)[1]
+    first = leading_eigenpairs(tensor, 0, N_CANDIDATES)[1]
     if tensor.symmetric:
         drawn = normal_draws(np.random.default_rng(0), (tensor.shape[0], N_CANDIDATES), tensor.reference)
         random = asarray_like(drawn / np.linalg.norm(drawn, axis=0), tensor.reference)

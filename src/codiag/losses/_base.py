@@ -58,6 +58,18 @@ class Loss(ABC):
         return False
 
     @property
+    def infinite_at(self) -> tuple[float, ...]:
+        """Entries for which the best model is infinite: if components can fit them alone, there is no best fit.
+
+        Examples
+        --------
+        >>> from codiag.losses import Bernoulli, Poisson
+        >>> Bernoulli().infinite_at, Poisson().infinite_at
+        ((0.0, 1.0), ())
+        """
+        return ()
+
+    @property
     def has_covariance(self) -> bool:
         """Whether noise is correlated, or differs between indices of a mode: then the tensor is whitened.
 
@@ -289,6 +301,22 @@ class Loss(ABC):
         >>> counts = np.array([0.0, 8.0, 1.0, 7.0])
         >>> round(NegativeBinomial().fit_dispersion(counts, np.full(4, 4.0), 4).dispersion, 3)
         0.531
+        """
+        return self
+
+    def for_unlisted_zeros(self) -> Loss:
+        """Return the loss that the name of this one stands for if the zeros of a tensor are too many to be visited.
+
+        Returns
+        -------
+        Loss
+            This one, if there is no other.
+
+        Examples
+        --------
+        >>> from codiag.losses import Bernoulli
+        >>> Bernoulli().for_unlisted_zeros()
+        Bernoulli(link='rate')
         """
         return self
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -19,13 +18,17 @@ class Bernoulli(Loss):
 
     With the logit link the sum of components is :math:`\log(p / (1 - p))`, of any sign. With odds it is
     :math:`p / (1 - p)`, which is near p where ones are rare, and factors are non-negative. Entries must be from 0 to 1.
-    If components separate ones from zeros without error, the maximum-likelihood logits are infinite, as in logistic
-    regression, and ``converged`` is False.
+    With rates it is :math:`-\log(1 - p)`, as if 1 said that at least one event of a Poisson distribution was seen;
+    factors are non-negative, too. The loss of a zero is then the model itself, so that only the ones of a sparse tensor
+    are visited. If components separate ones from zeros without error, the maximum-likelihood logits are infinite, as in
+    logistic regression: ``converged`` is False, and the warning names an index that holds nothing but ones or zeros, or
+    says how many entries are separated. A ridge bounds them.
 
     Parameters
     ----------
-    link : {"logit", "odds"}
-        Between the probability and the sum of components.
+    link : {"logit", "odds", "rate"}
+        Between the probability and the sum of components. The name ``loss="bernoulli"`` stands for logits, and for
+        rates if a sparse tensor is too large to be filled with its zeros.
 
     See Also
     --------
@@ -46,15 +49,28 @@ class Bernoulli(Loss):
 
     link: str = "logit"
 
-    scales_with_mean: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
-        if self.link not in ("logit", "odds"):
-            raise ValueError(f"link must be 'logit' or 'odds'; got {self.link!r}")
+        if self.link not in ("logit", "odds", "rate"):
+            raise ValueError(f"link must be 'logit', 'odds' or 'rate'; got {self.link!r}")
 
     @property
     def needs_nonnegative(self) -> bool:
-        return self.link == "odds"
+        return self.link != "logit"
+
+    @property
+    def scales_with_mean(self) -> bool:  # type: ignore[override]
+        return self.link == "rate"
+
+    @property
+    def zero_gradient(self) -> float | None:  # type: ignore[override]
+        return 1.0 if self.link == "rate" else None
+
+    def for_unlisted_zeros(self) -> Loss:
+        return Bernoulli("rate")
+
+    @property
+    def infinite_at(self) -> tuple[float, ...]:
+        return (0.0, 1.0) if self.link == "logit" else (1.0,)
 
     def value(self, data: Array, model: Array) -> Array:
         xp = array_namespace(model)
@@ -63,21 +79,29 @@ class Bernoulli(Loss):
             largest = xp.where(model > 0, model, xp.zeros_like(model))
             return largest - data * model + xp.log1p(xp.exp(-xp.abs(model))) + saturated
         known = xp.where(model > 0, model, xp.ones_like(model))
+        if self.link == "rate":
+            return at_zero((1 - data) * known - data * xp.log(-xp.expm1(-known)) + saturated, data, model)
         return at_zero(xp.log1p(known) - data * xp.log(known) + saturated, data, model)
 
     def derivative(self, data: Array, model: Array) -> Array:
         if self.link == "logit":
             return self.mean(model) - data
+        if self.link == "rate":
+            return 1 - data / self.mean(positive(model))
         return 1 / (1 + model) - data / positive(model)
 
     def fisher_information(self, data: Array, model: Array) -> Array:
         if self.link == "logit":
             return positive(self.mean(model) * self.mean(-model))
+        if self.link == "rate":
+            return (1 - self.mean(model)) / self.mean(positive(model))
         return 1 / (positive(model) * (1 + model) ** 2)
 
     def hessian_bound(self, data: Array, model: Array) -> Array:
         if self.link == "logit":
             return self.fisher_information(data, model)
+        if self.link == "rate":
+            return data * (1 - self.mean(model)) / self.mean(positive(model)) ** 2
         # The second derivative where yes was observed; that of no is negative, and its tangent is an upper bound.
         return data * (1 + 2 * model) / (positive(model) * (1 + model)) ** 2
 
@@ -85,10 +109,14 @@ class Bernoulli(Loss):
         xp = array_namespace(model)
         if self.link == "odds":
             return model / (1 + model)
+        if self.link == "rate":
+            return -xp.expm1(-model)
         small = xp.exp(-xp.abs(model))
         return xp.where(model > 0, xp.ones_like(model), small) / (1 + small)
 
     def inverse_mean(self, mean: float) -> float:
+        if self.link == "rate":
+            return -math.log1p(-mean)
         odds = mean / (1 - mean)
         return odds if self.link == "odds" else math.log(odds)
 

@@ -66,6 +66,10 @@ class Poisson(Loss):
     def zero_gradient(self) -> float | None:  # type: ignore[override]
         return 1.0 if self.link == "identity" else None
 
+    @property
+    def infinite_at(self) -> tuple[float, ...]:
+        return (0.0,) if self.link == "log" else ()
+
     def value(self, data: Array, model: Array) -> Array:
         xp = array_namespace(model)
         if self.link == "log":

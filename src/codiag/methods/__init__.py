@@ -26,7 +26,7 @@ True
 
 from codiag._checks import public_names
 from codiag.methods._als import ALS
-from codiag.methods._auto import DEFAULT, METHODS, Auto, as_method
+from codiag.methods._auto import DEFAULT, METHODS, Auto, as_method, is_default
 from codiag.methods._joint import NOJD, OJD, random_directions
 from codiag.methods._method import Init, Method, check_init, checked_fit, start_from
 from codiag.methods._nls import NLS

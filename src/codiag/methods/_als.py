@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from codiag._arrays import Array, array_namespace, to_namespace
-from codiag._checks import as_flag, as_number
+from codiag._checks import as_number
 from codiag.least_squares import LeastSquares, Log, alternate, merged_modes, random_components, with_best_weights
 from codiag.methods._method import Init, Method, check_callback, check_init, has_rows, start_from
 from codiag.problem import Estimate, Problem
@@ -32,11 +32,6 @@ class ALS(Method):
     init : {"random", "svd"}, method, fit, or (weights, factors)
         Where to start. "svd" takes the leading singular vectors of every unfolding, and random columns beyond their
         number.
-    orthogonalize : int
-        Sweeps, at the beginning, before each of which the factors are made orthonormal: this keeps them from converging
-        to the same component (Sharan and Valiant, 2017).
-    line_search : bool
-        Whether to try, every sweep, to go on in the direction of the last (Bro, 1998).
     tol : float
         Stop when the relative error falls by less than this in a sweep.
     max_iter : int
@@ -76,16 +71,12 @@ class ALS(Method):
     )
 
     init: Init = "random"
-    orthogonalize: int = 0
-    line_search: bool = False
     tol: float = 1e-8
     max_iter: int = 1000
     callback: Callback | None = None
 
     def __post_init__(self) -> None:
         check_init(self.init, ("random", "svd"))
-        as_number("orthogonalize", self.orthogonalize, integer=True, zero=True)
-        as_flag("line_search", self.line_search)
         as_number("tol", self.tol)
         as_number("max_iter", self.max_iter, integer=True)
         check_callback(self.callback)
@@ -104,8 +95,6 @@ class ALS(Method):
             components,
             max_iter=self.max_iter,
             tol=self.tol,
-            orthogonalize=self.orthogonalize,
-            line_search=self.line_search,
             callback=None if self.callback is None else CallbackRunner.on_whole(self.callback, problem),
         )
         flops = 2.0 * result.n_iter * problem.tensor.order * problem.rank * math.prod(problem.tensor.shape)

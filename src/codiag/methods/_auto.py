@@ -26,8 +26,9 @@ class Auto(Method):
     r"""Joint diagonalization of the slices of the compressed tensor, then least squares: the default method.
 
     One start is almost always enough. The residual shows if it was not: it should look like noise, and each component
-    should explain more than any rank-one term of noise. Otherwise random starts are swept together, on a core or with
-    missing entries filled by the model of each, the lowest of them longer (a tournament); the last four are minimized.
+    should explain more than any rank-one term of noise. Otherwise random starts are swept together, on a core or on the
+    observed entries, the lowest of them longer (a tournament); the last four are minimized. If entries are missing,
+    starts come near a minimum by alternating sweeps, or by Gauss-Newton steps where these gain more for their cost.
     From the lowest minimum, components are exchanged: the strongest term of the residual is added, all are refitted,
     and the component that the others make superfluous is removed. Minima that starts have met in common say how likely
     it is that a further start would end lower (Boender and Rinnooy Kan 1987); the search ends below 5 %, and
@@ -176,6 +177,11 @@ def as_method(method: object, init: Init = None) -> Method:
     """Return a method object as it is, or the one that has this name, with a start if one is given."""
     known = _named(method)
     return known if init is None else known.with_init(init)
+
+
+def is_default(method: Method) -> bool:
+    """Return whether a method is the default one, with all of its options as they are by default."""
+    return isinstance(method, Auto) and vars(method) == vars(DEFAULT)
 
 
 def _named(method: object) -> Method:

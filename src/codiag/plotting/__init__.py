@@ -6,8 +6,6 @@
 `leverage`           Which indices determine a fit.
 `confusions`         The confusion matrices of a crowd, and the accuracy of its workers.
 `dependence`         Which judges of a jury are correlated.
-`communities`        Sizes, memberships and links of communities.
-`topics`             The words of topics.
 ==================== ======================================================================
 
 Figures belong to no window: ``figure.savefig("components.png")`` writes one, and notebooks show it.
@@ -33,7 +31,7 @@ from codiag.plotting._diagnostics import (
     residuals,
     root_mean_squares,
 )
-from codiag.plotting._models import communities, confusions, dependence, dependence_height, topics
+from codiag.plotting._models import confusions, dependence, dependence_height
 from codiag.plotting._modes import (
     different_modes,
     draw_bars,
@@ -58,6 +56,6 @@ from codiag.plotting._style import (
     shown,
 )
 
-__all__ = ["communities", "components", "confusions", "dependence", "leverage", "residuals", "topics"]
+__all__ = ["components", "confusions", "dependence", "leverage", "residuals"]
 
 __dir__ = public_names(__all__)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import warnings
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from codiag._arrays import Array, array_namespace, asarray_like, is_complex, to_host
 from codiag.constraints import Constraint, Constraints, NonNegative
-from codiag.labels import is_table
 from codiag.losses import Loss
 from codiag.problem._observed import ObservedTensor
 from codiag.tensors import FactoredTensor, is_large
@@ -40,24 +37,26 @@ def check_loss(loss: Loss | None, data: ObservedTensor, constraints: Constraints
         raise ValueError(f"loss {name} needs a tensor in memory; got {tensor!r}. Use a part of it, or no loss")
     entries = data.listed_entries
     if entries.has_zeros and loss.zero_gradient is None and is_large(tensor.shape):
-        raise ValueError(f"loss {name} needs all entries, and {tensor!r} is too large to fill; use loss='poisson'")
+        raise ValueError(
+            f"loss {name} needs all entries, and {tensor!r} is too large to fill; use loss='poisson', or for zeros "
+            "and ones codiag.losses.Bernoulli('rate')"
+        )
     values = to_host(entries.values)
     values = values if entries.weights is None else values[to_host(entries.weights) > 0]
     least, largest = float(np.min(values, initial=np.inf)), float(np.max(values, initial=-np.inf))
     loss.check(min(least, 0.0) if entries.has_zeros else least, max(largest, 0.0) if entries.has_zeros else largest)
 
 
-def warn_of_unlisted_counts(
-    loss: Loss | None, given: Any, n_listed: int, shape: Sequence[int], *, stacklevel: int
-) -> None:
-    """Warn if counts that a given table lists are taken as all that is known, since those of zero may not be listed."""
-    n_entries = math.prod(shape)
-    if loss is not None and loss.scales_with_mean and n_listed < n_entries and is_table(given):
-        warnings.warn(
-            f"the table lists {n_listed} of {n_entries} combinations of labels, and the others are taken as missing. "
-            "If they are counts of zero, give codiag.io.labelled_tensor(table, absent='zero')",
-            stacklevel=stacklevel,
-        )
+def absent_as(loss: Loss | None) -> str:
+    """Return what combinations of labels are that a table does not list: zeros of counts, else missing entries."""
+    return "zero" if loss is not None and loss.scales_with_mean else "missing"
+
+
+def for_storage(loss: Loss, data: ObservedTensor) -> Loss:
+    """Return the loss that a name stands for, by whether zeros that are not listed are too many to be visited."""
+    other = loss.for_unlisted_zeros()
+    is_sparse = other is not loss and is_large(data.tensor.shape) and data.listed_entries.has_zeros
+    return other if is_sparse else loss
 
 
 def check_complex(loss: Loss | None, data: ObservedTensor, constraints: Constraints) -> None:

@@ -16,7 +16,7 @@ from codiag._checks import as_rank, as_real_array
 from codiag.constraints import Constraint, Constraints, ConstraintsLike, as_constraints, check_constraints
 from codiag.labels import Labels, LabelsLike, read_labelled
 from codiag.losses import Loss, as_loss
-from codiag.problem._loss import check_complex, check_loss, implied_constraints
+from codiag.problem._loss import absent_as, check_complex, check_loss, for_storage, implied_constraints
 from codiag.problem._observed import ObservedTensor, after_first_look, combined_weights, without_missing
 from codiag.problem._symmetry import (
     Symmetry,
@@ -111,16 +111,19 @@ class Problem:
         if isinstance(rank, str | None) and not is_open:
             raise TypeError(f"rank must be an integer, or 'auto' for what choose_rank chooses; got {rank!r}")
         wanted, noise = None if is_open else rank, as_loss(loss)
-        raw, own_labels = read_labelled(tensor)
+        raw, own_labels = read_labelled(tensor, absent_as(noise))
         checked, entry_weights, symmetry = _checked_data(raw, wanted, combined_weights(mask, weights), symmetric)
         known = _checked_labels(own_labels if labels is None else Labels.of(labels), checked)
         names = () if known is None else known.names
+        data = ObservedTensor(checked, entry_weights, symmetry)
+        if isinstance(loss, str) and noise is not None:
+            noise = for_storage(noise, data)
         given = implied_constraints(noise, as_constraints(constraints, checked.order, names), checked.order)
         checked_fields: dict[str, Any] = {
             "constraints": shared_constraints(given, groups_of(symmetry, checked.order)),
             "second_moment": None if second_moment is None else _checked_moment(second_moment, checked),
             "labels": known,
-            "data": ObservedTensor(checked, entry_weights, symmetry),
+            "data": data,
             "loss": noise,
         }
         if entry_weights is not None and not is_dask_array(entry_weights) and not _has_any(entry_weights):
@@ -472,13 +475,15 @@ class Problem:
         problem.__dict__.update(rank=rank, constraints=None, second_moment=None, labels=None, loss=None, data=data)
         return problem
 
-    def stating(self, *, n_observed: int, **stated: Any) -> Problem:
+    def stating(self, *, n_observed: int, squared_norm: float = math.nan, **stated: Any) -> Problem:
         """Return a problem without data that states other things about it, unchecked.
 
         Parameters
         ----------
         n_observed : int
             Number of observed entries.
+        squared_norm : float
+            Sum of their squares; NaN if it is not known.
         **stated : Any
             The fields ``loss``, ``constraints`` and ``labels``.
 
@@ -494,7 +499,8 @@ class Problem:
         >>> codiag.Problem(np.ones((3, 4, 5)), 1).drop_data().stating(n_observed=50).n_observed
         50
         """
-        data = ObservedTensor.absent(self.tensor.shape, self.symmetric, self.tensor.reference, n_observed=n_observed)
+        known = {"n_observed": n_observed, "squared_norm": squared_norm}
+        data = ObservedTensor.absent(self.tensor.shape, self.symmetric, self.tensor.reference, **known)
         return self._with(data=data, **stated)
 
     def in_double_precision(self) -> Problem:
@@ -709,7 +715,7 @@ class Problem:
         counts = self.entries.counts()
         for group in self.groups:
             rule = None if self.constraints is None else self.constraints[group[0]]
-            if rule is None or not (rule.is_fixed or rule.is_manifold or rule.ridge > 0):
+            if rule is None or not (rule.is_fixed or rule.is_manifold or rule.ties_rows or rule.ridge > 0):
                 empty = np.sum([counts[mode] for mode in group], axis=0) == 0
                 for mode in group:
                     rows[mode] = empty

@@ -99,4 +99,5 @@ def shared_constraints(constraints: Constraints, groups: Sequence[tuple[int, ...
 def _same(first: Constraint, second: Constraint) -> bool:
     """Return whether two constraints are of one class, with equal options."""
     options, others = vars(first), vars(second)
-    return type(first) is type(second) and all(np.array_equal(options[name], others[name]) for name in options)
+    are_equal = (np.array_equal(options[name], others[name]) for name in options)
+    return first is second or (type(first) is type(second) and all(are_equal))

@@ -1,10 +1,10 @@
 """Smaller problems: the core of a tensor in the ranges of its components."""
 
+from codiag.reduction._prepared import Prepared, prepared, safe_scale
 from codiag.reduction._reduction import (
-    HOST_WORK,
     Reduction,
     Sides,
-    dominant_bases,
+    dominant_core,
     is_small,
     range_bases,
     reduce,

@@ -14,6 +14,8 @@ from codiag._arrays import (
     array_namespace,
     asarray_like,
     conjugate,
+    eigenpairs,
+    epsilon,
     fits_block,
     identity,
     largest_signs,
@@ -29,16 +31,22 @@ from codiag.tensors import (
     DenseTensor,
     FactoredTensor,
     Products,
+    Sketch,
     Tensor,
     is_large,
+    leading_eigenpairs,
+    power_iteration,
     range_rank,
     thinned,
 )
 
 HOST_WORK = 2**24
-"""Entries times rank up to which a core on an accelerator is worked on by the host. A step of least squares takes about
-six times as many operations, some milliseconds on the host; launching the hundred small kernels of a step takes as
-long."""
+"""Entries times rank up to which a core of a tensor on an accelerator is copied to the host. A step of least squares
+takes about six times as many operations, some milliseconds on the host."""
+
+MISSED = 4
+"""Energy that a basis from the sketch may lose of a side, relative to that which a basis from the side itself loses: of
+noise, both lose the same but for a third (simulated)."""
 
 SMALL = 10**4
 """Entries below which a step on all of them takes no longer than one on a core."""
@@ -61,8 +69,7 @@ class Reduction:
     bases : tuple of arrays of shape (d_m, k_m), or None
         Orthonormal columns; None if the mode was small enough. Equal in all modes if symmetric.
     home : array
-        Empty, in double precision: where components of the whole tensor are, as `home_of` says. The core may be
-        elsewhere.
+        Empty, in double precision: where components of the whole tensor are, as `home_of` says.
     dense : DenseTensor, optional
         The whole tensor in double precision, if it is small enough to work on.
     sides : Sides, optional
@@ -98,16 +105,14 @@ class Reduction:
         return replace(self, problem=whole, bases=(None,) * self.dense.order)
 
     def to_core(self, components: FactoredTensor) -> FactoredTensor:
-        """Return components of the tensor in the coordinates of the core, on its device."""
+        """Return components of the tensor in the coordinates of the core."""
         return components.changed(
-            lambda factor, mode: to_namespace(
-                _inside(to_namespace(factor, self.home), self.bases[mode]), self.core.reference
-            ),
-            to_namespace(components.weights, self.core.reference),
+            lambda factor, mode: to_namespace(_inside(to_namespace(factor, self.home), self.bases[mode]), self.home),
+            to_namespace(components.weights, self.home),
         )
 
     def to_tensor(self, components: FactoredTensor) -> FactoredTensor:
-        """Return components of the core in the coordinates of the tensor, on its device."""
+        """Return components of the core in the coordinates of the tensor."""
 
         def outside(factor: Array, mode: int) -> Array:
             basis, factor = self.bases[mode], to_namespace(factor, self.home)
@@ -154,8 +159,9 @@ def reduce(problem: Problem, rng: np.random.Generator, *, including: Sequence[Ar
     none of these.
 
     Small tensors are unfolded and decomposed. Large ones are multiplied by random vectors, once from outside, which is
-    part of the first pass over a tensor, and once from within the range so found, and compressed: three passes. If the
-    range then holds less than half of the tensor, the rest being noise, the bases are improved in turns until that
+    part of the first pass over a tensor, and once from within the range so found, and compressed: three passes. On an
+    accelerator they are multiplied in one mode at a time, which takes half of the operations (`_sides_in_turns`). If
+    the range then holds less than half of the tensor, the rest being noise, the bases are improved in turns until that
     share settles.
     """
     tensor = problem.tensor
@@ -184,18 +190,21 @@ def _reduced(
         core = _as_core(tensor, rank)
         return Reduction(problem.with_tensor(core), (None,) * tensor.order, home_of(problem), core)
     if not is_large(tensor.shape):
-        dense = _as_core(tensor, rank)
-        reduction = compressed(problem, dense, dominant_bases(dense, rank))
-        return replace(reduction, home=home_of(problem), dense=dense)
-    outer = _sketched_bases(tensor, rank, rng)
-    if including is not None:
-        outer = _widened(outer, including, tensor)
-    sketch = with_sides(problem, tensor, outer)
-    inner = dominant_bases(sketch.core, rank)
+        dense = tensor.as_double()
+        bases, core = dominant_core(dense, rank)
+        return replace(_with_core(problem, core, bases), dense=dense)
+    seen = tensor.sketch(rank + OVERSAMPLING)
+    if seen.spans_ranges and including is None:
+        sketch = _with_sides(problem, tensor, _sides_in_turns(tensor, seen, rng))
+    else:
+        outer = _sketched_bases(tensor, seen, rank, rng)
+        sketch = with_sides(problem, tensor, outer if including is None else _widened(outer, including, tensor))
+    outer = sketch.bases
+    inner, core = dominant_core(sketch.core, rank)
     if including is not None:
         inner = _widened(inner, _lowered(including, outer), sketch.core)
-    bases = _chained(outer, inner, tensor)
-    reduction = replace(sketch, problem=compressed(problem, sketch.core, inner).problem, bases=bases)
+        core = sketch.core.compress(*_conjugates(inner))
+    reduction = replace(_with_core(problem, core, _chained(outer, inner, tensor)), sides=sketch.sides)
     better = _improved(problem, tensor, rank, reduction)
     if including is None or better is reduction:
         return better
@@ -211,12 +220,57 @@ def with_sides(problem: Problem, tensor: Tensor, bases: tuple[Array | None, ...]
         return compressed(problem, tensor, bases)
     turned = _conjugates(bases)
     requests = [Core(tuple(None if other == mode else basis for other, basis in enumerate(turned))) for mode in modes]
-    sides = Sides(bases, tuple(side.as_double() for side in tensor.read(*requests)))
-    core = sides.tensors[0]
+    return _with_sides(problem, tensor, Sides(bases, tuple(side.as_double() for side in tensor.read(*requests))))
+
+
+def _with_sides(problem: Problem, tensor: Tensor, sides: Sides) -> Reduction:
+    """Return the tensor in the coordinates of bases, from its sides."""
+    core, bases = sides.tensors[0], sides.bases
     if bases[0] is not None:
         entries = core.compress(to_double(conjugate(bases[0])), *[None] * (tensor.order - 1)).to_dense()
         core = DenseTensor.of(entries, symmetric=tensor.symmetric)
     return Reduction(problem.with_tensor(_as_core(core, max(core.shape))), bases, home_of(problem), sides=sides)
+
+
+def _sides_in_turns(tensor: Tensor, seen: Sketch, rng: np.random.Generator) -> Sides:
+    """Return the sides of a tensor in the coordinates of bases, each found in the coordinates of the others.
+
+    The first basis is from the sketch, and the tensor is multiplied by it once for all modes but the first. The side of
+    the first mode shows whether the basis has missed as much as if it were found in the coordinates of the others: then
+    it is replaced, and the others follow.
+    """
+    order, width = tensor.order, seen.width
+    xp, modes = array_namespace(tensor.reference), range(1, tensor.order)
+    bases: list[Array] = [xp.linalg.qr(seen.products[mode])[0] for mode in range(order - 1)]
+    inside = [asarray_like(rng.standard_normal((width, width)), tensor.reference) for _ in bases]
+    bases.append(None)
+
+    def side(part: Tensor, mode: int) -> Tensor:
+        is_open = [other != mode and part.shape[other] == tensor.shape[other] for other in range(order)]
+        others = [basis if opened else None for basis, opened in zip(bases, is_open, strict=True)]
+        return part.compress(*_conjugates(others))
+
+    for is_last in (False, False, True):
+        rest = tensor.compress(conjugate(bases[0]), *[None] * (order - 1))
+        for mode in (order - 1, *range(1, order - 1)):
+            opened = side(rest, mode)
+            start = bases[mode]
+            if start is None:
+                start = opened.mttkrp([*inside, seen.directions[mode]], mode)
+            bases[mode] = xp.linalg.qr(power_iteration(opened.to_dense(), start, mode))[0]
+        first, basis = side(tensor, 0).as_double(), to_double(bases[0])
+        better = xp.linalg.qr(power_iteration(first.to_dense(), basis, 0))[0]
+        total = first.squared_norm()
+        lost, least = (total - _compressed_first(first, each).squared_norm() for each in (basis, better))
+        if is_last or lost <= MISSED * least + epsilon(basis) * total:
+            break
+        bases[0] = to_namespace(better, tensor.reference)
+    return Sides(tuple(bases), (first, *(side(rest, mode).as_double() for mode in modes)))
+
+
+def _compressed_first(tensor: DenseTensor, basis: Array) -> Tensor:
+    """Return a tensor in the coordinates of a basis of its first mode."""
+    return tensor.compress(conjugate(basis), *[None] * (tensor.order - 1))
 
 
 def _widened(bases: Sequence[Array | None], factors: Sequence[Array], tensor: Tensor) -> tuple[Array | None, ...]:
@@ -243,19 +297,21 @@ def range_bases(problem: Problem, rng: np.random.Generator) -> list[Array]:
 
 def compressed(problem: Problem, tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
     """Return the tensor in the coordinates of bases."""
-    core = tensor.compress(*_conjugates(bases))
+    return _with_core(problem, tensor.compress(*_conjugates(bases)), bases)
+
+
+def _with_core(problem: Problem, core: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
+    """Return the problem on a core, in the coordinates of bases."""
     return Reduction(problem.with_tensor(_as_core(core, max(core.shape))), bases, home_of(problem))
 
 
 def home_of(problem: Problem) -> Array:
-    """Return an empty array where components of the whole tensor are: on the host, unless they are large.
+    """Return an empty array where components of the whole tensor are, in double precision: on the host.
 
     Equations for steps are many small operations, for which an accelerator takes longer than the host.
     """
     exact = to_double(problem.tensor.reference)
-    # A step multiplies all rows by a dozen k x k matrices: a millisecond at this size, as launching its kernels takes.
-    is_far = not on_host(exact) and problem.rank**2 * sum(problem.tensor.shape) <= 2**21
-    return to_host(exact) if is_far else exact
+    return exact if on_host(exact) else to_host(exact)
 
 
 def _conjugates(bases: Iterable[Array | None]) -> tuple[Array | None, ...]:
@@ -273,20 +329,21 @@ def _as_core(tensor: Tensor, rank: int) -> DenseTensor:
     return DenseTensor.of(to_host(exact.to_dense()), symmetric=tensor.symmetric)
 
 
-def dominant_bases(tensor: DenseTensor, rank: int) -> tuple[Array | None, ...]:
-    """Return the leading left singular vectors of every unfolding.
+def dominant_core(tensor: DenseTensor, rank: int) -> tuple[tuple[Array | None, ...], DenseTensor]:
+    """Return the leading left singular vectors of every unfolding, and the tensor in their coordinates.
 
     If singular values are equal, vectors that are computed separately need not belong together, and hold little of the
     tensor: then each unfolding is that of the tensor compressed by the bases before.
     """
     bases = _by_mode(lambda mode: _dominant_basis(tensor, mode, rank), tensor)
-    if tensor.symmetric or tensor.compress(*_conjugates(bases)).squared_norm() > tensor.squared_norm() / 2:
-        return bases
+    core = tensor.compress(*_conjugates(bases))
+    if tensor.symmetric or core.squared_norm() > tensor.squared_norm() / 2:
+        return bases, core
     rest, chain = tensor, list[Array | None]()
     for mode in range(tensor.order):
         chain.append(_dominant_basis(rest, mode, rank))
         rest = rest.compress(*_conjugates(chain[mode] if other == mode else None for other in range(tensor.order)))
-    return tuple(chain)
+    return tuple(chain), rest
 
 
 def _dominant_basis(tensor: Tensor, mode: int, rank: int) -> Array | None:
@@ -296,19 +353,19 @@ def _dominant_basis(tensor: Tensor, mode: int, rank: int) -> Array | None:
     xp = array_namespace(entries)
     side = xp.reshape(xp.moveaxis(entries, mode, 0), (entries.shape[mode], -1))
     if side.shape[0] > side.shape[1]:
-        basis = xp.linalg.svd(side, full_matrices=False)[0][:, :rank]
+        leading = xp.flip(eigenpairs(adjoint(side) @ side)[1][:, -rank:], axis=1)
+        basis = xp.linalg.qr(side @ leading)[0]
     else:
-        basis = xp.flip(xp.linalg.eigh(side @ adjoint(side))[1][:, -rank:], axis=1)
+        basis = xp.flip(eigenpairs(side @ adjoint(side))[1][:, -rank:], axis=1)
     return basis * conjugate(
         largest_signs(basis)
     )  # libraries differ in signs, and random starts must not differ with them
 
 
-def _sketched_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> tuple[Array | None, ...]:
+def _sketched_bases(tensor: Tensor, seen: Sketch, rank: int, rng: np.random.Generator) -> tuple[Array | None, ...]:
     """Return bases a little wider than the rank, from two products with random vectors, one by the first look."""
-    seen = tensor.sketch(rank + OVERSAMPLING)
     n, modes = rank + OVERSAMPLING, [0] if tensor.symmetric else list(range(tensor.order))
-    if not set(modes) <= set(seen.products):
+    if seen.spans_ranges or not set(modes) <= set(seen.products):
         seen = replace(seen, products=dict(zip(modes, tensor.read(Products(seen.directions))[0], strict=True)))
     bases = _ranges(tensor, [seen.products[mode] for mode in modes], rank)
     within = [
@@ -376,5 +433,7 @@ def reduce_listed(problem: Problem, rng: np.random.Generator) -> Reduction:
     """Compress a list of entries, all others missing, to an estimate of the core of the complete tensor."""
     tensor, rank = problem.tensor, problem.rank
     part = thinned(tensor, rng)
-    bases = _by_mode(lambda mode: part.leading_eigenpairs(mode, rank)[1] if tensor.shape[mode] > rank else None, tensor)
+    bases = _by_mode(
+        lambda mode: leading_eigenpairs(part, mode, rank)[1] if tensor.shape[mode] > rank else None, tensor
+    )
     return compressed(problem, part * (math.prod(tensor.shape) / part.n_stored), bases)

@@ -8,7 +8,7 @@
 ========================= =====================================================================
 
 Each returns a string, and writes it to the file that the argument after the data names, to be opened in a browser:
-``jury_report(model, "jury.html")``. Pages need no network; only the map of `topics_report` needs a script, its own.
+``jury_report(model, "jury.html")``. Pages need no network and no script.
 
 Examples
 --------
@@ -22,7 +22,7 @@ True
 from codiag._checks import public_names
 from codiag.reports._fit import factorization_report, rank_report
 from codiag.reports._jury import clusters_in_words, effective_annotators, jury_report
-from codiag.reports._topics import page_data, relevance, topic_map, topics_report
+from codiag.reports._topics import topics_report
 
 __all__ = ["factorization_report", "jury_report", "rank_report", "topics_report"]
 

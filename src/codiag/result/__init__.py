@@ -3,13 +3,14 @@
 from codiag.result._exports import as_array_of_samples
 from codiag.result._factorization import Factorization
 from codiag.result._linearization import has_few_entries
+from codiag.result._separation import separation
 from codiag.result._solve import (
     as_factorization,
     canonical,
     congruences,
     degenerate_pairs,
-    safe_scale,
     solve,
+    solve_together,
     warning_message,
     whole_norm,
 )

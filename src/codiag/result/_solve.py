@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from array_api_compat import device
 
 from codiag._arrays import (
     Array,
@@ -26,41 +27,64 @@ from codiag._arrays import (
     to_host,
     to_namespace,
 )
-from codiag._checks import RankDeficientError, as_generator
+from codiag._checks import as_generator
 from codiag.constraints import Constraint
 from codiag.least_squares import DEGENERATE_RATIO, LeastSquares, largest_product, unit_components
 from codiag.methods import Method, checked_fit
 from codiag.problem import Estimate, Problem
-from codiag.reduction import HOST_WORK
+from codiag.reduction import prepared, safe_scale
 from codiag.result._factorization import Factorization
 from codiag.result._linearization import deviance_of, kept, relative_error_of
-from codiag.tensors import FactoredTensor, Tensor, is_large, sketch_width
+from codiag.result._separation import separation
+from codiag.result._strengths import has_open_strengths, with_strengths, without_penalties
+from codiag.search import joins, search_together
+from codiag.tensors import FactoredTensor, is_large
 
-MOST_EMPTY_BYTES = 2**30
-"""Memory that rows of zeros may take in the factors of a sparse tensor."""
+HOST_WORK = 2**21
+"""Entries times rank up to which a tensor on an accelerator is copied to the host and solved there: products with all
+of its entries then take less time on the host than launching them on the accelerator."""
 
 
 def solve(problem: Problem, method: Method, rng: Any = None) -> Factorization:
     """Run `factorize` without issuing warnings; `warning_message` returns the text of the warning."""
+    if has_open_strengths(problem):
+        rng = as_generator(rng, apart=True)
+        plain = solve(without_penalties(problem), method, rng)
+        problem = with_strengths(problem, plain._components, rng)
     if _is_faster_on_host(problem, method):
         return _in_library_of(solve(problem.on_host(), method, rng), problem)
     with few_threads(largest_product(problem)):
         rng = as_generator(rng, apart=True)
-        keeps_rows = method.has_per_index_options or problem.required_features
-        smaller, rows = (problem, None) if keeps_rows else _without_empty_rows(problem)
-        if is_large(smaller.tensor.shape) and smaller.tensor.holds_entries and not problem.required_features:
-            smaller.tensor.sketch(sketch_width(problem.rank, smaller.tensor.shape))
-        scale = safe_scale(smaller)
-        scale = 1.0 if method.has_per_index_options else scale  # options are not scaled with the tensor
-        estimate = checked_fit(method, smaller.scaled(1 / scale).in_double_precision(), rng)
-        if scale != 1:
-            components, distance = estimate.components, estimate.squared_distance
-            estimate = estimate._replace(
-                components=components.changed(lambda factor, _: factor, components.weights * scale),
-                squared_distance=None if distance is None else distance * scale**2,
-            )
-        fit = as_factorization(estimate, smaller)
-        return fit if rows is None else _with_empty_rows(fit, rows, problem)
+        ready = prepared(problem, as_given=method.has_per_index_options)
+        fit = as_factorization(ready.unscaled(checked_fit(method, ready.problem, rng)), ready.stored)
+        if ready.rows is None:
+            return fit
+        return replace(fit, factors=ready.whole(fit.factors, problem.tensor.shape), problem=kept(problem))
+
+
+def solve_together(problems: Sequence[Problem], rngs: Sequence[Any]) -> list[Factorization | None]:
+    """Solve problems by the default method, those of one shape and rank together; None for those that `solve` must."""
+    found: list[Factorization | None] = [None] * len(problems)
+    groups: dict[Any, list[int]] = {}
+    for place, problem in enumerate(problems):
+        if joins(problem) and _is_in_range(problem):
+            reference = problem.tensor.reference
+            kind = (array_namespace(reference).__name__, str(reference.dtype), str(device(reference)))
+            groups.setdefault((problem.tensor.shape, problem.rank, kind), []).append(place)
+    for places in groups.values():
+        known = [problems[place].in_double_precision() for place in places]
+        try:
+            estimates = search_together(known, [as_generator(rngs[place], apart=True) for place in places])
+        except np.linalg.LinAlgError:  # of one of them; each is then solved by itself
+            continue
+        for place, estimate in zip(places, estimates, strict=True):
+            found[place] = None if estimate is None else as_factorization(estimate, problems[place])
+    return found
+
+
+def _is_in_range(problem: Problem) -> bool:
+    """Return whether powers of the entries neither overflow nor underflow."""
+    return 0 < problem.data.squared_norm < math.inf and safe_scale(problem) == 1
 
 
 def _is_faster_on_host(problem: Problem, method: Method) -> bool:
@@ -83,18 +107,11 @@ def _in_library_of(fit: Factorization, problem: Problem) -> Factorization:
     )
 
 
-def safe_scale(problem: Problem) -> float:
-    """Return the norm of the observed entries if powers of entries would overflow or underflow, else one."""
-    tensor, norm = problem.tensor, math.sqrt(problem.data.squared_norm)
-    if not 0 < norm < math.inf:
-        raise RankDeficientError(f"tensor must be finite, and not all zero; the norm of {tensor!r} is {norm:g}")
-    safe = 1e40 if epsilon(tensor.reference) < 1e-10 else 1e6
-    return 1.0 if 1 / safe < norm < safe else norm
-
-
 def warning_message(fit: Factorization, method: Method) -> str | None:
     """Return the text of the warning about a fit, or None if there is nothing to warn of."""
-    largest, norm = float(np.max(np.abs(to_host(fit.weights)))), whole_norm(fit)
+    largest, norm, separated = float(np.max(np.abs(to_host(fit.weights)))), whole_norm(fit), separation(fit)
+    if separated:
+        return f"{type(method).__name__} did not converge. {separated}"
     tensor = f"a tensor of {' x '.join(map(str, fit.shape))}"
     if largest > DEGENERATE_RATIO * norm or (fit.converged and _has_large_degenerate_pair(fit)):
         return (
@@ -109,41 +126,6 @@ def warning_message(fit: Factorization, method: Method) -> str | None:
         f"{type(method).__name__} did not converge in {n_iter} iterations on {tensor} with rank {fit.rank}; the best "
         f"fit is returned, relative error {fit.relative_error:.3g}. A lower rank may be easier to find"
     )
-
-
-def _without_empty_rows(problem: Problem) -> tuple[Problem, list[np.ndarray] | None]:
-    """Drop the indices of a sparse tensor that have no entries; return the indices that are kept, too."""
-    tensor, rank = problem.tensor, problem.rank
-    if problem.second_moment is not None:
-        return problem, None
-    smaller, rows = tensor.without_empty_rows(at_least=rank)
-    if smaller.shape == tensor.shape:
-        return problem, None
-    modes = range(1 if tensor.symmetric else tensor.order)
-    n_empty = sum(tensor.shape[mode] - smaller.shape[mode] for mode in modes)
-    n_bytes = n_empty * rank * tensor.reference.dtype.itemsize
-    if n_bytes > MOST_EMPTY_BYTES:
-        raise ValueError(
-            f"tensor must not have so many indices without entries: {tensor!r} has {n_empty}, whose rows of zeros "
-            f"would take {n_bytes / 1e9:.1f} GB in factors of rank {rank}. Number its indices anew, or factorize the "
-            "first of smaller, kept = codiag.tensors.SparseTensor(...).without_empty_rows(), where row i of a factor "
-            "belongs to index kept[mode][i]"
-        )
-    return problem.with_tensor(smaller), rows
-
-
-def _with_empty_rows(fit: Factorization, rows: list[np.ndarray], problem: Problem) -> Factorization:
-    """Return the factors with rows of zeros for indices that have no entries."""
-    factors: list[np.ndarray] = []
-    tensor: Tensor = problem.tensor
-    for factor, indices, size in zip(fit.factors, rows, tensor.shape, strict=True):
-        whole = np.zeros((size, fit.rank), dtype=factor.dtype)
-        whole[indices] = factor
-        factors.append(whole)
-        if tensor.symmetric:
-            factors *= tensor.order
-            break
-    return replace(fit, factors=tuple(factors), problem=kept(problem))
 
 
 def _has_large_degenerate_pair(fit: Factorization) -> bool:
@@ -221,8 +203,12 @@ def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
     xp = array_namespace(components.weights)
     unit = unit_components(components)
     unit = unit.changed(lambda factor, _: _without_zero_columns(factor))
-    unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
-    weights, constraints = unit.weights, problem.constraints or (None,) * unit.order
+    constraints = problem.constraints or (None,) * unit.order
+    orders = (rule.order_of(factor) for rule, factor in zip(constraints, unit.factors, strict=True) if rule is not None)
+    known = next((order for order in orders if order is not None), None)
+    falling = xp.argsort(xp.abs(unit.weights), descending=True, stable=True)
+    unit = unit.columns(to_host(falling).tolist() if known is None else known)
+    weights = unit.weights
     if not (problem.symmetric is True and unit.symmetric):
         signs = _mode_signs(unit, problem)
         weights = weights * conjugate(math.prod(signs))

@@ -25,7 +25,7 @@ from codiag._arrays import (
 from codiag.constraints import Constraint, Fixed, NonNegative, times_gram
 from codiag.labels import is_xarray, read_like
 from codiag.least_squares import GeneralizedObjective, Limits, hadamard_gram, minimize
-from codiag.problem import Problem, after_first_look, warn_of_unlisted_counts, without_missing
+from codiag.problem import Problem, absent_as, after_first_look, without_missing
 from codiag.result._exports import as_array_of_samples
 from codiag.tensors import FactoredTensor, Tensor, as_tensor, multiplied
 from codiag.tensors.entries import ObservedEntries
@@ -44,7 +44,7 @@ class Samples(NamedTuple):
     @classmethod
     def of(cls, fit: Factorization, new: Any, mode: int, weights: Any) -> Samples:
         """Read what a user gives, or say what is wrong with it."""
-        plain = read_like(new, fit.problem.labels, mode).tensor
+        plain = read_like(new, fit.problem.labels, mode, absent_as(fit.problem.loss)).tensor
         entries, known = without_missing(plain, weights)
         if known is None:
             entries, known = after_first_look(entries, None)
@@ -58,10 +58,6 @@ def transform(fit: Factorization, new: Any, mode: Any, weights: Any) -> Any:
     """Return what `Factorization.transform` does."""
     mode = _as_mode(mode, len(fit.shape))
     samples = Samples.of(fit, new, mode, weights)
-    shape, entries = samples.tensor.shape, samples.entries
-    warn_of_unlisted_counts(
-        fit.problem.loss, new, math.prod(shape) if entries is None else entries.size, shape, stacklevel=4
-    )
     _check_field(fit, samples)
     if fit._deviance is not None:
         found = scored_coefficients(fit, samples, mode)

@@ -84,10 +84,10 @@ def removal_bounds(problem: Problem, components: FactoredTensor) -> np.ndarray:
     only leave the others less room.
     """
     unit = unit_components(components)
-    shares = _sorted_shares([to_double(to_host(factor)) for factor in unit.factors])
+    bounds = unit_bounds([to_double(to_host(factor)) for factor in unit.factors])
     squares = squared_magnitudes(to_double(to_host(unit.weights)))
     share = objective_of(problem).mean_information(components)
-    return np.asarray(share / 2 * squares * shares[-1] * shares[-2])
+    return np.asarray(share / 2 * squares * bounds)
 
 
 def least_contributing(problem: Problem, components: FactoredTensor, candidates: Sequence[int]) -> int:
@@ -95,14 +95,17 @@ def least_contributing(problem: Problem, components: FactoredTensor, candidates:
     return int(np.argmin(objectives_without(problem, components, candidates)))
 
 
-def _sorted_shares(factors: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the squared distance of each unit column from the span of the others, least mode first (order, k)."""
-    shares = np.zeros((len(factors), factors[0].shape[1]))
+def unit_bounds(factors: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the share of its square that each of some unit components adds at least (..., k), from unit columns.
+
+    It is the product of the two largest squared distances of a column from the span of the others of its mode.
+    """
+    shares = np.zeros((len(factors), *factors[0].shape[:-2], factors[0].shape[-1]))
     for share, factor in zip(shares, factors, strict=True):
-        if factor.shape[0] >= factor.shape[1]:
+        if factor.shape[-2] >= factor.shape[-1]:
             values, vectors = np.linalg.eigh(adjoint(factor) @ factor)
-            share[:] = 1 / np.sum(squared_magnitudes(vectors) / np.maximum(values, ROUNDING), axis=1)
-    return np.sort(shares, axis=0)
+            share[...] = 1 / np.sum(squared_magnitudes(vectors) / np.maximum(values, ROUNDING)[..., None, :], axis=-1)
+    return np.asarray(np.prod(np.sort(shares, axis=0)[-2:], axis=0))
 
 
 def _predicted(objective: Objective, curvature: CurvatureOperator, state: State, alone: Array) -> Array:

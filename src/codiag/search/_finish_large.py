@@ -80,6 +80,7 @@ def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_rea
     objective = LeastSquares(problem, start)
     steps = Steps(objective)
     parametrization, damping, before = objective.parametrization, Damping(TOLERANCE), math.inf
+    unit = epsilon(problem.tensor.reference) / epsilon(np.zeros(0))
     point, far, known = parametrization.vectorize(start), False, math.inf
     if sides is not None:
         products = sides.products(objective.products(point).factors)
@@ -89,10 +90,9 @@ def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_rea
         move, _ = steps.step(state, damping.value)
         before, point = relative_size(move, point), point + move
     state, n_reads = evaluated(objective, point, far=far), 1
-    if not state.objective <= known + ROUNDING * objective.squared_norm:  # factors are nearly dependent
+    if not state.objective <= known + ROUNDING * unit * objective.squared_norm:  # factors are nearly dependent
         state, n_reads = evaluated(objective, parametrization.vectorize(start), far=far), 2
         before, damping = math.inf, Damping()
-    unit = epsilon(problem.tensor.reference) / epsilon(np.zeros(0))
     floor = (ROUNDING * unit) ** 2 * objective.squared_norm
     while True:
         move, promised = steps.step(state, damping.value)

@@ -157,8 +157,9 @@ class LocalMinimum:
     def can_grow(self) -> bool:
         """Whether the shape and the constraints leave room for one more component."""
         rules = [rule for rule in self.problem.constraints or () if rule is not None]
-        fits = not any(rule.is_fixed or rule.is_manifold or not rule.supports_gauss_newton for rule in rules)
-        return fits and 1 < self.problem.rank < most_components(self.problem.tensor.shape)
+        is_open = [rule.supports_gauss_newton and not (rule.is_fixed or rule.is_manifold or rule.has_columns)
+                   for rule in rules]  # fmt: skip
+        return all(is_open) and 1 < self.problem.rank < most_components(self.problem.tensor.shape)
 
 
 def lowest(ends: Sequence[LocalMinimum]) -> LocalMinimum:

@@ -32,10 +32,11 @@ from codiag.least_squares import (
 )
 from codiag.problem import Estimate, Problem
 from codiag.reduction import Reduction, is_small, reduce, uncompressed
+from codiag.search._approach import approach
 from codiag.search._exchange import exchange_steps, refit_surplus, replace_zero_components
 from codiag.search._finish import finish, step_flops
 from codiag.search._local_minimum import LocalMinimum, lowest, n_hits
-from codiag.starts import Start, default_starts
+from codiag.starts import Start, default_starts, tournaments_apply
 from codiag.tensors import FactoredTensor, is_large
 
 CERTAIN = 0.05
@@ -179,7 +180,7 @@ class _Run:
         A start without constraints misses single components, which exchange steps repair at once. If signs are
         constrained, or under a loss, it is far from the minimum, and further starts cost less.
         """
-        return self._problem.loss is not None or self._problem.is_cone
+        return self._problem.loss is not None or self._problem.is_cone or self._problem.entries is not None
 
     def interrupted(self) -> Estimate | None:
         """Return the best components that a callback was shown, if there is one."""
@@ -223,7 +224,8 @@ class _Run:
         if variance > 0 and (is_quick or is_rough):  # noise would hide that minima differ
             clip = max if is_rough else min
             limits = replace(limits, gain=clip(ROUGH.gain, BRIEF_STEP / variance))
-        end, n_exchanges = local_minimum(problem, start, limits, max_exchanges, self._problem)
+        goal = lowest(self._ends).objective if self._ends else math.inf
+        end, n_exchanges = local_minimum(problem, start, limits, max_exchanges, self._problem, goal)
         if end.problem is not problem:  # further ends are compared under the same loss
             self.space = self._runner.space = replace(self.space, problem=end.problem)
         exchanges = "1 exchange step" if n_exchanges == 1 else f"{n_exchanges} exchange steps"
@@ -233,14 +235,20 @@ class _Run:
         return end
 
     def _without_surplus(self, end: LocalMinimum) -> Estimate | None:
-        """Return a fit with surplus components grown one at a time, if an end shows that there are some."""
+        """Return a fit with surplus components grown one at a time, if an end shows that there are some.
+
+        Without constraints, power iterations find the largest terms of noise; under constraints it may have larger ones
+        that they miss.
+        """
         whole = self.space.uncompressed()
         if not end.is_noise or is_large(whole.problem.tensor.shape):
             return None
         grown = refit_surplus(end, self.space, whole)
         if grown is None:
             return None
-        self._log.add("components that fit noise, added one at a time", grown.result.n_iter, grown.relative_error)
+        name = "components that fit noise, added one at a time"
+        p_missed = 0.0 if self._problem.constraints is None else chance_of_lower([grown])
+        self._log.add(name, grown.result.n_iter, grown.relative_error, p_missed=p_missed)
         estimate = finish(self._problem, whole, grown, self._last_limits, self._log, 0)
         is_lower = estimate.converged or self._log.history[-1].objective <= end.relative_error
         return estimate if is_lower and not self._is_degenerate(estimate) else None
@@ -260,8 +268,9 @@ class _Run:
         times = "once" if n_met == 1 else "twice" if n_met == 2 else f"{n_met} times"
         late = ", interrupted" if INTERRUPTED.is_set() else ", out of time"
         why = late if self._budget.is_late else ", out of budget" if self._budget.is_over else ""
-        if len(self._ends) > 1 or why:
-            name = f"best of {len(self._ends)} local minima, reached {times}{why}"
+        if len(self._ends) > 1 or why or not shows_optimum(self._ends):
+            minima = "1 local minimum" if len(self._ends) == 1 else f"{len(self._ends)} local minima"
+            name = f"best of {minima}, reached {times}{why}"
             self._log.add(name, 0, best.relative_error, p_missed=self._chance_of_lower())
         estimate = finish(self._problem, self.space, best, self._last_limits, self._log, self._search.max_exchanges)
         if estimate.history[-1].objective < TOLERANCE:  # no minimum is lower
@@ -295,9 +304,13 @@ def local_minimum(
     limits: Limits,
     max_exchanges: int,
     whole: Problem | None = None,
+    goal: float = math.inf,
 ) -> tuple[LocalMinimum, int]:
     """Take a start to a local minimum, and take exchange steps while they help; return their number, too."""
-    problem, result = minimize_with_estimates(problem, start, limits)
+    if (problem.entries is not None or problem.loss is not None) and tournaments_apply(problem):
+        result = approach(problem, start, limits, goal)
+    else:
+        problem, result = minimize_with_estimates(problem, start, limits)
     end, n_exchanges = replace_zero_components(LocalMinimum(problem, result, whole), limits), 0
     if limits.budget is not None:
         limits.budget.start(whole or problem)
@@ -316,18 +329,19 @@ def local_minimum(
 
 
 def chance_of_lower(ends: Sequence[LocalMinimum]) -> float:
-    r"""Return the chance that a lower minimum was missed; zero if the residual shows that there is none.
+    """Return the chance that a lower minimum was missed; zero if the residual shows that there is none."""
+    return 0.0 if shows_optimum(ends) else chance_missed(len(ends), n_hits(ends))
 
-    Of n starts h have ended at the lowest minimum. If there is a lower one that is as easily met, with the probability
-    q of Beta(h + 1, n - h + 1), the posterior under a uniform prior, n starts miss it with the probability
-    :math:`E (1 - q)^n = \binom{2n - h}{n} / \binom{2n + 1}{n}`: .28 if one of four has met the lowest minimum, .008 if
-    all have. Compare C. G. E. Boender and A. H. G. Rinnooy Kan, "Bayesian stopping rules for multistart global
-    optimization methods", Math. Programming 37, 1987.
+
+def chance_missed(n: int, n_hits: int) -> float:
+    r"""Return the chance that n starts miss a lower minimum, if `n_hits` of them have ended at the lowest.
+
+    If there is a lower one that is as easily met, with the probability q of Beta(h + 1, n - h + 1), the posterior under
+    a uniform prior, n starts miss it with the probability :math:`E (1 - q)^n = \binom{2n - h}{n} / \binom{2n + 1}{n}`:
+    .28 if one of four has met the lowest minimum, .008 if all have. Compare C. G. E. Boender and A. H. G. Rinnooy Kan,
+    "Bayesian stopping rules for multistart global optimization methods", Math. Programming 37, 1987.
     """
-    if shows_optimum(ends):
-        return 0.0
-    n = len(ends)
-    return math.comb(2 * n - n_hits(ends), n) / math.comb(2 * n + 1, n)
+    return math.comb(2 * n - n_hits, n) / math.comb(2 * n + 1, n)
 
 
 def shows_optimum(ends: Sequence[LocalMinimum]) -> bool:

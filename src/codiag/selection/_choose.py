@@ -18,8 +18,9 @@ from codiag.diagnosis import FAIR, codes_of
 from codiag.labels import LabelsLike
 from codiag.losses import Loss
 from codiag.methods import DEFAULT, Init, Method, as_method
-from codiag.problem import Problem, as_problem, most_components, warn_of_unlisted_counts
-from codiag.result import Factorization, safe_scale, solve
+from codiag.problem import Problem, as_problem, most_components
+from codiag.reduction import safe_scale
+from codiag.result import Factorization, solve
 from codiag.selection._choice import RankChoice, entries_in_words
 from codiag.selection._parafac2 import choose_slices
 from codiag.selection._representative import Representative
@@ -149,7 +150,6 @@ def choose_rank(
         "labels": labels,
     }
     problem = as_problem(tensor, rank, **stated)
-    warn_of_unlisted_counts(problem.loss, tensor, problem.n_observed, problem.tensor.shape, stacklevel=4)
     strategy = as_method(method, init)
     with progress_if(progress, "choosing the rank"):
         return choose(problem, wanted, as_generator(rng, apart=True), strategy)
@@ -218,8 +218,8 @@ def fit_with_chosen_rank(problem: Problem, method: Method, rng: Any, failure: st
 def _reason(chosen: Tried | None, tried: Sequence[Tried]) -> str:
     """Return why a rank was chosen, as a sentence of a methods section."""
     if chosen is None:
-        flaws = sorted({one.flaw or "components differ between halves of the data" for one in tried})
-        said = f"No rank is supported: at every rank that was tried components are {_as_adjectives(flaws)}."
+        flaws = " or ".join(sorted({_flaw_at_any_rank(one) for one in tried})).replace("or are", "or")
+        said = f"No rank is supported: at every rank that was tried components {flaws}."
         facts = tried[0].facts
         names = [facts.labels.names[mode] for mode in facts.correlated]
         if not names or facts.fit.problem.labels is not None:
@@ -231,6 +231,8 @@ def _reason(chosen: Tried | None, tried: Sequence[Tried]) -> str:
     said = "all components are significant, determined and found in both halves of the data"
     if math.isnan(chosen.congruence):
         said = "all components are significant and determined"
+        if chosen.events is not None:
+            said = "each component improves the prediction of events that are held out"
     elif chosen.congruence < 1:
         said += f" (congruence {chosen.congruence:.2f})"
     after = [one for one in tried if one.rank > chosen.rank]
@@ -245,9 +247,11 @@ def _reason(chosen: Tried | None, tried: Sequence[Tried]) -> str:
     return f"Rank {chosen.rank}: {said}{why}.{more}"
 
 
-def _as_adjectives(flaws: Sequence[str]) -> str:
-    words = [flaw.replace("no residual degrees of freedom", "more than the entries determine") for flaw in flaws]
-    return " or ".join(words)
+def _flaw_at_any_rank(one: Tried) -> str:
+    """Return what is wrong with the components of a rank, without their numbers."""
+    if not one.flaw:
+        return "differ between halves of the data"
+    return "are more than the entries determine" if one.flaw == "no residual degrees of freedom" else f"are {one.flaw}"
 
 
 def _flaw_in_words(one: Tried) -> str:

@@ -80,8 +80,7 @@ def _largest_of_noise(slices: Slices, fit: Parafac2Fit, rng: np.random.Generator
     """
     if slices.is_sparse:
         return 0.0
-    pairs = zip(slices.arrays, fit.to_slices(), strict=True)
-    residual = np.nan_to_num(np.concatenate([one - model for one, model in pairs]))
+    residual = np.nan_to_num(slices.matrix - np.concatenate(fit.to_slices()))
     flipped = (residual * rng.choice([-1.0, 1.0], residual.shape) for _ in range(20))
     largest = max(float(np.linalg.eigvalsh(one.T @ one)[-1]) for one in flipped)
     left = fit.noise_variance * slices.n_observed
@@ -93,7 +92,7 @@ def _replication(slices: Slices, fit: Parafac2Fit, constraints: ConstraintsLike,
 
     NaN if these are fewer than four, or if a half does not determine its components by itself.
     """
-    n = len(slices.arrays)
+    n = slices.sizes.size
     if n < 8:
         return math.nan
     halves = [fitted(slices.subset(np.arange(first, n, 2)), fit.rank, constraints, rng) for first in (0, 1)]

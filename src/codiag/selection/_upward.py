@@ -13,7 +13,7 @@ import numpy as np
 from codiag._arrays import asarray_like, is_complex, to_double, to_host
 from codiag._progress import tell
 from codiag.diagnosis import FAIR, Facts, Halves
-from codiag.least_squares import BRIEF, TINY, Limits, minimize
+from codiag.least_squares import BRIEF, TINY, Limits, minimize, objective_of
 from codiag.methods import Auto, Method
 from codiag.problem import Estimate, Problem, interior
 from codiag.result import Factorization, has_few_entries, solve
@@ -61,11 +61,17 @@ class Tried:
     fit, below : Factorization
         The fit, and that of the rank below.
     halves : Halves, or None
+    lower : Tried, or None
+        The rank below.
+    events : Problem, or None
+        What was asked, if entries are counts whose zeros are not listed: ranks are compared by events held out.
     """
 
     fit: Factorization
     below: Factorization | None
     halves: Halves | None
+    lower: Tried | None = None
+    events: Problem | None = None
 
     @cached_property
     def facts(self) -> Facts:
@@ -81,6 +87,9 @@ class Tried:
         """Why a component of the fit is no component, or nothing, without regard to halves of the data."""
         if self.facts.degenerate:
             return "degenerate"
+        if self.events is not None:
+            is_better = self.lower is None or self.predicts_better_than(self.lower)
+            return "" if is_better else "not needed to predict events that are held out"
         if not math.isfinite(self.fit._noise):
             return "no residual degrees of freedom"
         if np.any(self.facts.significances <= 1):
@@ -107,6 +116,8 @@ class Tried:
     @cached_property
     def held_out(self) -> np.ndarray | None:
         """Squared errors, or deviances, of held-out entries, by block, relative to what there is to explain."""
+        if self.events is not None:
+            return held_out_events(self.fit, self.events)
         if self.fit._deviance is not None:
             return held_out_deviances(self.fit)
         return None if self.halves is None or self.of_halves is None else self.halves.held_out(self.of_halves)
@@ -150,6 +161,10 @@ class Upwards:
     _halves: Halves | None = None
     _has_halves: bool = False
 
+    @cached_property
+    def _is_of_events(self) -> bool:
+        return self.problem.loss is not None and self.problem.listed_entries.has_zeros
+
     def add(self, rank: int) -> Tried:
         """Fit a rank above all others."""
         tell("rank %d", rank, is_place=True)
@@ -157,7 +172,8 @@ class Upwards:
         lower = None if below is None else below._components
         while True:
             fit = solve(self.problem.with_rank(rank), Upward(lower=lower), self.rng)
-            one = Tried(fit, below, None)
+            events = self.problem.with_rank(rank) if self._is_of_events else None
+            one = Tried(fit, below, None, self.tried.get(max(self.tried, default=0)), events)
             out_of_line = self._entries_out_of_line(one.facts)
             if not out_of_line:
                 break
@@ -216,6 +232,28 @@ def held_out_deviances(fit: Factorization) -> np.ndarray | None:
         if loss.needs_nonnegative:
             model = np.maximum(model, 1e-2 * float(np.mean(model)))
         found.append(2 * float(np.sum(weights[hidden] * loss.value(values[hidden], model))))
+    return np.array(found) / deviance.null
+
+
+def held_out_events(fit: Factorization, problem: Problem) -> np.ndarray | None:
+    """Return the deviances of a quarter of the events of a sparse tensor under fits of the others, by fold.
+
+    They are relative to the null deviance, None for counts that are no integers. Parts of Poisson counts that are drawn
+    at random are independent Poisson counts, with means in proportion to their shares.
+    """
+    problem, deviance = problem.in_double_precision(), fit._deviance
+    listed = problem.listed_entries
+    counts = to_host(listed.values)
+    if deviance is None or not deviance.null > 0 or np.any(counts != np.floor(counts)):
+        return None
+    parts = np.random.default_rng(0).multinomial(counts.astype(np.int64), [0.25] * 4).astype(np.float64)
+    found, start = [], fit._components.changed(lambda factor, _: factor, fit._components.weights * 0.75)
+    for part in parts.T:
+        tensors = (listed.tensor_of(each) for each in (counts - part, part))
+        others, hidden = (problem.with_part(tensor, None, problem.constraints, problem.symmetric) for tensor in tensors)
+        trained = minimize(others, interior(start, problem.constraints), BRIEF).components
+        expected = interior(trained.changed(lambda factor, _: factor, trained.weights / 3), problem.constraints)
+        found.append(objective_of(hidden).distance(expected))
     return np.array(found) / deviance.null
 
 

@@ -26,5 +26,6 @@ from codiag.starts._span_powers import (
     symmetric_powers_in_span,
 )
 from codiag.starts._start import Start
-from codiag.starts._tournament import Tournament
+from codiag.starts._together import diagonal_starts
+from codiag.starts._tournament import Pool, Tournament, tournaments_apply
 from codiag.starts._variance_stabilized import VarianceStabilized

@@ -19,7 +19,6 @@ from codiag.starts._rank_one_span import rank_one_roles, rank_one_start
 from codiag.starts._slices import Roles, assign_roles, components_from_sides, slices, symmetric_components
 from codiag.starts._span_powers import power_roles, power_start
 from codiag.starts._start import Start
-from codiag.starts._tournament import fill_sweeps
 from codiag.tensors import DenseTensor, FactoredTensor, is_large, shows_ranges
 
 
@@ -71,7 +70,7 @@ class MeanImputed(Start):
         reduction = reduce(problem.complete(), rng)
         for start in Diagonal().generate(reduction.problem, rng, log):
             if problem.entries is None or LeastSquares(problem).expected_share is not None:
-                yield fill_sweeps(problem, reduction.to_tensor(minimize(reduction.problem, start, ROUGH).components))
+                yield reduction.to_tensor(minimize(reduction.problem, start, ROUGH).components)
             else:
                 yield swept(problem, reduction.to_tensor(start))
 

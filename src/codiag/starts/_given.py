@@ -11,7 +11,7 @@ from codiag._arrays import Array, adjoint, array_namespace, asarray_like, conjug
 from codiag.least_squares import Log, hadamard_gram, solve_semidefinite, split_columns
 from codiag.problem import LogEntry, Problem
 from codiag.starts._start import Start
-from codiag.tensors import Core, FactoredTensor, Tensor, khatri_rao
+from codiag.tensors import Core, FactoredTensor, Tensor, array_in_double_precision, khatri_rao
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,7 +68,7 @@ def _products(tensor: Tensor, fixed: dict[int, Array]) -> Array:
     xp = array_namespace(tensor.reference)
     others = [mode for mode in range(tensor.order) if mode not in fixed]
     factors = list(fixed.values())
-    entries = tensor.host_array()
+    entries = array_in_double_precision(tensor)
     if entries is not None:
         side = xp.reshape(xp.permute_dims(entries, (*fixed, *others)), (khatri_rao(factors).shape[0], -1))
         return adjoint(khatri_rao(factors)) @ side

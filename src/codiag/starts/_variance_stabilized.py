@@ -12,15 +12,17 @@ from codiag.problem import Problem, as_least_squares, interior
 from codiag.reduction import reduce
 from codiag.starts._random import Random
 from codiag.starts._start import Start
+from codiag.starts._tournament import Tournament, tournaments_apply
 from codiag.tensors import FactoredTensor
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VarianceStabilized(Start):
-    """The rough end of least squares on variance-stabilized entries; then random components, swept there a few times.
+    """The rough end of least squares on variance-stabilized entries; then random components.
 
-    Ends of least squares are alike, and so are the minima of the loss that they lead to: random components that were
-    not minimized reach others.
+    Ends of least squares are alike, and so are the minima of the loss that they lead to: random components reach
+    others, in a tournament of sweeps under the loss, or where that does not apply after a few sweeps on the stabilized
+    entries.
 
     Attributes
     ----------
@@ -40,6 +42,9 @@ class VarianceStabilized(Start):
             error = LeastSquares(space.problem).relative_error(result.components, result.objective)
             log.add("rough least squares", result.n_iter, error)
             yield interior(back(space.to_tensor(result.components)), problem.constraints)
+        if tournaments_apply(problem):
+            yield from Tournament().generate(problem, rng, log)
+            return
         space = core.uncompressed()
         for components in Random().generate(space.problem, rng, log):
             yield interior(back(space.to_tensor(components)), problem.constraints)

@@ -11,7 +11,7 @@ from scipy.signal import lfilter
 
 from codiag._checks import RNGLike, as_flag, as_generator, as_number
 from codiag._text import ReprMixin
-from codiag.synthetic._matrices import check_noise, mild_factor
+from codiag.synthetic._matrices import mild_factor
 from codiag.synthetic._tensors import PlantedTensor
 from codiag.tensors import FactoredTensor, check_shape
 
@@ -85,7 +85,7 @@ def fluorescence(
     if len(sizes) != 3:
         raise ValueError(f"shape must be three sizes: samples, emission and excitation; got {sizes}")
     as_number("rank", rank, integer=True)
-    check_noise(noise)
+    as_number("noise", noise, zero=True)
     as_flag("scatter", scatter)
     as_flag("clip", clip)
     rng = as_generator(rng)
@@ -188,7 +188,7 @@ def mixed_signals(
     True
     """
     as_number("n_samples", n_samples, integer=True)
-    check_noise(noise)
+    as_number("noise", noise, zero=True)
     names = _checked_kinds(kinds)
     if n_samples < 2:
         raise ValueError(f"n_samples must be at least 2, for sources of unit variance; got {n_samples}")

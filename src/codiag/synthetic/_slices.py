@@ -9,7 +9,6 @@ import numpy as np
 
 from codiag._checks import RNGLike, as_flag, as_generator, as_number
 from codiag._text import ReprMixin
-from codiag.synthetic._matrices import check_noise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,7 +69,7 @@ def parafac2_slices(
     """
     as_number("rank", rank, integer=True)
     as_flag("signed", signed)
-    check_noise(noise)
+    as_number("noise", noise, zero=True)
     rng = as_generator(rng)
     matrix = np.full((rank, rank), float(correlation)) + (1 - correlation) * np.eye(rank)
     values, vectors = np.linalg.eigh(matrix)

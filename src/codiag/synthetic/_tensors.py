@@ -9,7 +9,7 @@ import numpy as np
 
 from codiag._checks import RNGLike, as_flag, as_generator, as_number
 from codiag._text import ReprMixin
-from codiag.synthetic._matrices import check_noise, unit_factor
+from codiag.synthetic._matrices import unit_factor
 from codiag.tensors import FactoredTensor, SparseTensor, check_shape, check_symmetric_shape, symmetrize
 
 
@@ -61,7 +61,7 @@ def noisy_tensor(
     """
     sizes = check_shape(shape, "shape")
     as_flag("symmetric", symmetric)
-    check_noise(noise)
+    as_number("noise", noise, zero=True)
     if symmetric:
         check_symmetric_shape(sizes)
     rng = as_generator(rng)

@@ -32,12 +32,12 @@ from codiag.tensors._absent import AbsentTensor
 from codiag.tensors._base import CANCELLATION_LIMIT, Tensor, check_shape, check_symmetric_shape
 from codiag.tensors._combine import ScaledTensor, SumTensor
 from codiag.tensors._convert import array_of, as_tensor, components_of, n_axes, symmetric_part, tensor_of_array
-from codiag.tensors._dense import DenseTensor, mean_over_permutations, symmetrize
+from codiag.tensors._dense import DenseTensor, array_in_double_precision, mean_over_permutations, symmetrize
 from codiag.tensors._factored import FactoredTensor, scaled_factors
-from codiag.tensors._moments import CrossMomentTensor, MomentTensor, SymmetricOuterTensor, weighted_product
-from codiag.tensors._sketch import OVERSAMPLING, SMALL_SIZE, is_large, range_rank, sketch_width
+from codiag.tensors._moments import CrossMomentTensor, MomentTensor, weighted_product
+from codiag.tensors._sketch import OVERSAMPLING, SMALL_SIZE, Sketch, is_large, power_iteration, range_rank, sketch_width
 from codiag.tensors._sparse import SparseTensor
-from codiag.tensors._sparse_ranges import shows_ranges, thinned
+from codiag.tensors._spectra import leading_eigenpairs, shows_ranges, thinned, with_random_signs
 from codiag.tensors._sums import (
     Core,
     Products,

@@ -12,7 +12,6 @@ from array_api_compat import device, is_array_api_obj
 
 from codiag._arrays import (
     Array,
-    adjoint,
     all_equal,
     array_namespace,
     blocks,
@@ -69,6 +68,8 @@ class Tensor(ABC):
         Whether entries that are not stored are missing; otherwise they are zero.
     is_validated : bool
         Whether all entries are known to be finite. Large data is checked in the first pass over it, not before.
+    is_on_accelerator : bool
+        Whether the entries are an array on an accelerator, where there is room beside them.
     is_absent : bool
         Whether entries were left out of a result, so that only the shape is known.
 
@@ -111,6 +112,7 @@ class Tensor(ABC):
     holds_entries: bool = False
     is_partial: bool = False
     is_validated: bool = True
+    is_on_accelerator: bool = False
     is_absent: bool = False
     _sketch: Sketch | None = None
 
@@ -657,74 +659,6 @@ class Tensor(ABC):
         """
         return self._compressed(to_double(self.to_dense()), [None] * self.order)
 
-    def host_array(self) -> np.ndarray | None:
-        """Return the entries if they are stored as a NumPy array in double precision.
-
-        Returns
-        -------
-        numpy.ndarray or None
-            The array itself, not a copy.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from codiag.tensors import FactoredTensor
-        >>> FactoredTensor(np.ones(1), [np.ones((2, 1))] * 3).host_array() is None
-        True
-        """
-        return None
-
-    def leading_eigenpairs(self, mode: int, count: int) -> tuple[Array, Array]:
-        r"""Return the largest eigenvalues of :math:`T_{(m)} T_{(m)}^\top` and their eigenvectors.
-
-        Parameters
-        ----------
-        mode : int
-            The mode m of the unfolding.
-        count : int
-            Number of eigenvalues.
-
-        Returns
-        -------
-        values : array of shape (count,)
-            In descending order; fewer if the unfolding has fewer rows or columns.
-        vectors : array of shape (d_m, count)
-            Orthonormal columns.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from codiag.tensors import as_tensor
-        >>> as_tensor(np.ones((3, 4, 5))).leading_eigenpairs(0, 1)[0].round(6).tolist()
-        [60.0]
-        """
-        return gram_eigenpairs(self.to_dense(), mode, count)
-
-    def with_random_signs(self, rng: np.random.Generator, shared: Sequence[int] = ()) -> Tensor:
-        """Multiply every entry by a random sign, the same for entries whose indices in shared modes are permuted.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Draws the signs.
-        shared : sequence of int
-            Modes that share a factor.
-
-        Returns
-        -------
-        Tensor
-            A tensor that is not declared symmetric.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from codiag.tensors import DenseTensor
-        >>> flipped = DenseTensor(np.ones((2, 2, 2))).with_random_signs(np.random.default_rng(0)).to_dense()
-        >>> np.unique(flipped).tolist()
-        [-1.0, 1.0]
-        """
-        return self.as_double().with_random_signs(rng, shared)
-
     def stored_mask(self) -> np.ndarray:
         """Return which entries are stored.
 
@@ -890,19 +824,3 @@ def _is_beside(array: Any, reference: Array) -> bool:
     if not is_array_api_obj(array) or array_namespace(array) is not array_namespace(reference):
         return False
     return bool(device(array) == device(reference))
-
-
-def gram_eigenpairs(entries: Array, mode: int, count: int) -> tuple[Array, Array]:
-    """Return the leading eigenpairs of an unfolding times its transpose, from the smaller of the two Gram matrices."""
-    xp = array_namespace(entries)
-    side = xp.reshape(xp.moveaxis(entries, mode, 0), (entries.shape[mode], -1))
-    is_tall = side.shape[0] > side.shape[1]
-    gram = adjoint(side) @ side if is_tall else side @ adjoint(side)
-    values, vectors = xp.linalg.eigh(gram)
-    count = min(count, gram.shape[0])
-    values, vectors = xp.flip(values[-count:]), xp.flip(vectors[:, -count:], axis=1)
-    if is_tall:
-        vectors = side @ vectors
-        lengths = xp.linalg.vector_norm(vectors, axis=0)
-        vectors = vectors / xp.where(lengths > 0, lengths, xp.ones_like(lengths))
-    return values, vectors

@@ -15,7 +15,6 @@ from array_api_compat import device, is_numpy_array, is_torch_array
 from codiag._arrays import (
     Array,
     array_namespace,
-    asarray_like,
     blocks,
     conjugate,
     few_threads,
@@ -31,7 +30,7 @@ from codiag._arrays import (
     widest,
 )
 from codiag._checks import as_number_array
-from codiag.tensors._base import StoredTensor, check_shape, check_symmetric_shape, declared_symmetry
+from codiag.tensors._base import StoredTensor, Tensor, check_shape, check_symmetric_shape, declared_symmetry
 from codiag.tensors._sketch import check_range, entry_count, is_large
 from codiag.tensors._sums import Chunk, Contributions, Sum, added, khatri_rao, logged
 
@@ -72,6 +71,7 @@ class DenseTensor(StoredTensor):
         self.shape = check_shape(entries.shape)
         self.symmetric = declared_symmetry(symmetric, self.shape)
         self._memory_order = _memory_order(self._entries)
+        self.is_on_accelerator = not on_host(self._entries)
         self.is_validated = not (check and is_large(self.shape))
         if check and self.is_validated:
             self.check()
@@ -144,19 +144,6 @@ class DenseTensor(StoredTensor):
         exact = to_double(self.to_dense())
         return self if exact is self._entries else DenseTensor.of(exact, symmetric=self.symmetric)
 
-    def host_array(self) -> np.ndarray | None:
-        is_exact = is_numpy_array(self._entries) and self._entries.dtype in (np.float64, np.complex128)
-        return self._entries if is_exact else None
-
-    def with_random_signs(self, rng: np.random.Generator, shared: Sequence[int] = ()) -> DenseTensor:
-        signs = rng.choice([-1.0, 1.0], self.shape)
-        if shared:
-            indices = np.indices(self.shape)
-            indices[list(shared)] = np.sort(indices[list(shared)], axis=0)
-            signs = signs[tuple(indices)]
-        entries = self.to_dense()
-        return DenseTensor.of(entries * asarray_like(signs, entries), symmetric=False)
-
     def read(self, *sums: Sum) -> list[Any]:
         """Compute several sums, in one pass over the slabs, each by a thread of its own on the host."""
         order = self._memory_order
@@ -166,7 +153,9 @@ class DenseTensor(StoredTensor):
             columns += [] if last is None or any(last is known for known in columns) else [last]
         joined = array_namespace(*columns).concat(columns, axis=1) if len(columns) > 1 else next(iter(columns), None)
         width = max([request.width for request in sums] + ([] if joined is None else [joined.shape[1]]), default=0)
-        entries, parts = self._parts(order, width)
+        # On an accelerator one chunk is enough if no array of its size is formed.
+        is_formed = self._entries.dtype != self.reference.dtype or any(request.forms_entries for request in sums)
+        entries, parts = self._parts(order, width, room=64 if is_formed else 2**10)
         threads = _n_readers() if on_host(self._entries) and len(parts) > 1 else 1
         if threads > 1:
             entries, parts = self._parts(order, width, threads)
@@ -211,20 +200,28 @@ class DenseTensor(StoredTensor):
         for rows in logged(parts, len(parts), self.shape, ()):
             yield rows, self._cast(entries[rows, ...])
 
-    def _parts(self, order: Sequence[int], width: int, threads: int = 1) -> tuple[Array, list[slice]]:
+    def _parts(self, order: Sequence[int], width: int, threads: int = 1, room: int = 64) -> tuple[Array, list[slice]]:
         """Return the entries with the modes in the given order, and the rows of each chunk of them.
 
-        So many slabs are in memory together, as one for each thread.
+        So many slabs are in memory together, as one for each thread; on an accelerator so many blocks.
         """
         xp = array_namespace(self._entries)
         is_permuted = tuple(order) != tuple(range(self.order))
         entries = xp.permute_dims(self._entries, tuple(order)) if is_permuted else self._entries
         row = threads * math.prod(entries.shape[1:-1]) * max(entries.shape[-1], width)
-        return entries, list(blocks(entries.shape[0], row, scale=1 if on_host(self._entries) else 64))
+        return entries, list(blocks(entries.shape[0], row, scale=1 if on_host(self._entries) else room))
 
     def _cast(self, block: Array) -> Array:
         dtype = self.reference.dtype
         return block if block.dtype == dtype else array_namespace(block).astype(block, dtype)
+
+
+def array_in_double_precision(tensor: Tensor) -> Array | None:
+    """Return the entries if they are stored as an array in double precision, in memory or on an accelerator."""
+    if not isinstance(tensor, DenseTensor):
+        return None
+    entries = tensor._entries
+    return entries if to_double(entries[:0, ...]).dtype == entries.dtype else None
 
 
 def _n_readers() -> int:

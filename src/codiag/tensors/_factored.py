@@ -15,10 +15,12 @@ from codiag._arrays import (
     conjugate,
     fits_block,
     is_complex,
+    on_host,
     real_part,
     squares,
     take,
     to_double,
+    to_host,
 )
 from codiag._checks import as_number_array
 from codiag.tensors._base import Tensor, as_scale, check_shape, symmetry_of
@@ -88,6 +90,11 @@ class FactoredTensor(Tensor):
         2
         """
         return int(self.weights.shape[0])
+
+    def on_host(self) -> FactoredTensor:
+        if on_host(self.weights):
+            return self
+        return self.changed(lambda factor, _: to_host(factor), to_host(self.weights))
 
     def changed(self, change: Callable[[Array, int], Array], weights: Array | None = None) -> FactoredTensor:
         """Return the components with a function applied to every factor.

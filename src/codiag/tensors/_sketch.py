@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, asarray_like
+from codiag._arrays import Array, adjoint, array_namespace, asarray_like
 from codiag._checks import not_finite
-from codiag.tensors._sums import Products, SquaredNorm, scaled_square
+from codiag.tensors._sums import Core, Products, SquaredNorm, contract_pairwise, scaled_square
 
 if TYPE_CHECKING:
     from codiag.tensors._base import Tensor
@@ -36,11 +36,15 @@ class Sketch:
         Random vectors, the same for every tensor of this shape.
     products : mapping from int to array of shape (d_m, width)
         `Tensor.mttkrp` of the directions by mode: for all modes, or for the first if the tensor is symmetric.
+    spans_ranges : bool
+        Whether the products are of all modes but the last, after a power iteration on the tensor times the directions
+        of that mode: their columns span the dominant ranges.
     """
 
     squared_norm: float
     directions: tuple[Array, ...]
     products: Mapping[int, Array]
+    spans_ranges: bool = False
 
     @property
     def width(self) -> int:
@@ -49,18 +53,40 @@ class Sketch:
     def scaled(self, scale: float) -> Sketch:
         """Return the sketch of a multiple of the tensor."""
         products = {mode: scale * product for mode, product in self.products.items()}
-        return Sketch(scaled_square(self.squared_norm, scale), self.directions, products)
+        return Sketch(scaled_square(self.squared_norm, scale), self.directions, products, self.spans_ranges)
 
 
 def make_sketch(tensor: Tensor, width: int) -> Sketch:
-    """Return the sketch of a tensor, from one pass over its entries."""
+    """Return the sketch of a tensor, from one pass over its entries.
+
+    On an accelerator the tensor is multiplied in its last mode only, if it becomes four times smaller by that: what is
+    left shows the ranges of the other modes better than vectors do, for half of the operations.
+    """
     rng = np.random.default_rng(0)  # a fixed seed, so that the sketch depends on the data alone and can be stored
-    directions = tuple(asarray_like(rng.standard_normal((size, width)), tensor.reference) for size in tensor.shape)
+    # Uniform numbers, which take a fifth of the time of normal ones.
+    directions = tuple(asarray_like(rng.random((size, width)) - 0.5, tensor.reference) for size in tensor.shape)
+    if tensor.is_on_accelerator and not tensor.symmetric and 0 < 4 * width <= min(tensor.shape):
+        squared_norm, part = tensor.read(SquaredNorm(), Core((*[None] * (tensor.order - 1), directions[-1])))
+        found = {mode: _range_columns(part.to_dense(), directions, mode) for mode in range(tensor.order - 1)}
+        return Sketch(squared_norm, directions, found, spans_ranges=True)
     modes = [0] if tensor.symmetric else list(range(tensor.order))
     products = [Products(directions, [0] if tensor.symmetric else None)] if width > 0 else []
     squared_norm, *results = tensor.read(SquaredNorm(), *products)
     by_mode = dict(zip(modes, results[0], strict=True)) if width > 0 else {}
     return Sketch(squared_norm, directions, by_mode)
+
+
+def _range_columns(part: Array, directions: Sequence[Array], mode: int) -> Array:
+    """Return columns in the dominant range of a mode of a tensor that is multiplied in its last mode."""
+    with np.errstate(all="ignore"):  # entries may not be finite
+        return power_iteration(part, contract_pairwise(part, directions, mode), mode)
+
+
+def power_iteration(entries: Array, columns: Array, mode: int) -> Array:
+    """Return columns multiplied by an unfolding and its adjoint, after they have been made orthonormal."""
+    xp = array_namespace(entries)
+    side = xp.reshape(xp.moveaxis(entries, mode, 0), (entries.shape[mode], -1))
+    return side @ (adjoint(side) @ xp.linalg.qr(columns)[0])
 
 
 def is_large(shape: Sequence[int]) -> bool:

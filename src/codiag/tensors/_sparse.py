@@ -23,7 +23,6 @@ from codiag.tensors._sparse_products import (
     in_memory_order,
     totals_over,
 )
-from codiag.tensors._sparse_ranges import zero_diagonal_eigenpairs
 from codiag.tensors._sums import Core, Products, SquaredDistance, Sum, logged
 
 if TYPE_CHECKING:
@@ -146,35 +145,6 @@ class SparseTensor(StoredTensor):
             return super().filled(weights)
         share = self.values.size / math.prod(self.shape)
         return SparseTensor(self.coords, self.values / share, self.shape, symmetric=self.symmetric, check=False)
-
-    def leading_eigenpairs(self, mode: int, count: int) -> tuple[Array, Array]:
-        r"""Return the leading eigenpairs of :math:`T_{(m)} T_{(m)}^\top` with its diagonal set to zero.
-
-        The diagonal for a list of entries depends mostly on the number of entries in each row.
-
-        Parameters
-        ----------
-        mode : int
-            The mode m of the unfolding.
-        count : int
-            Number of eigenvalues.
-
-        Returns
-        -------
-        values : array of shape (count,)
-            In descending order.
-        vectors : array of shape (d_m, count)
-            Orthonormal columns.
-        """
-        return zero_diagonal_eigenpairs(self, mode, min(count, self.shape[mode]))
-
-    def with_random_signs(self, rng: np.random.Generator, shared: Sequence[int] = ()) -> SparseTensor:
-        signs = rng.choice([-1.0, 1.0], self.values.size)
-        if shared:
-            orbits = self.coords.copy()
-            orbits[list(shared)] = np.sort(orbits[list(shared)], axis=0)
-            signs = signs[np.unique(orbits, axis=1, return_inverse=True)[1].reshape(-1)]
-        return SparseTensor(self.coords, signs * self.values, self.shape, absent=self.absent, check=False)
 
     def stored_mask(self) -> np.ndarray:
         mask = np.zeros(self.shape, dtype=bool)

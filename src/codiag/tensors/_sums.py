@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -95,6 +95,9 @@ class Sum(ABC):
         """Number of columns of intermediate products with the entries."""
         return 0
 
+    forms_entries: ClassVar[bool] = False
+    """Whether an array of the size of the entries is formed."""
+
 
 def added(first: Mapping[tuple[int, ...], Any], second: Mapping[tuple[int, ...], Any]) -> Contributions:
     """Return the sum of two contributions, key by key; associative."""
@@ -156,6 +159,8 @@ class SquaredDistance(SquareSum):
     is_far: bool = False
     """Whether the distance is so large that entries may be subtracted in single precision if they are in that."""
 
+    forms_entries = True
+
     def of(self, tensor: Tensor) -> float:
         return tensor.squared_distance(self.weights, self.factors)
 
@@ -210,7 +215,7 @@ class Products(Sum):
                 xp = array_namespace(columns)
                 products.append(xp.matrix_transpose(xp.matrix_transpose(columns) @ chunk.rows_of_last))
             else:
-                products.append(_contract_pairwise(chunk.times_last(ordered[-1]), ordered, axis))
+                products.append(contract_pairwise(chunk.times_last(ordered[-1]), ordered, axis))
         return self.shares(products, chunk.ranges)
 
     def after_scaling(self, result: Sequence[Array], scale: float) -> list[Array]:
@@ -401,7 +406,7 @@ def _contract(block: Array, basis: Array, axis: int) -> Array:
     return xp.reshape(product, (*shape[:axis], basis.shape[1], *shape[axis + 1 :]))
 
 
-def _contract_pairwise(half: Array, factors: Sequence[Array], axis: int) -> Array:
+def contract_pairwise(half: Array, factors: Sequence[Array], axis: int) -> Array:
     """Contract all axes but one and the last of (d_0, ..., d_{N-2}, r) with factors, column by column."""
     xp = array_namespace(half)
     for other in range(half.ndim - 2, -1, -1):

@@ -47,7 +47,7 @@ def configured(draw: Any) -> tuple[Any, str]:
         (draw(one_of("ojd1", "nojd1", "tpm")), ""),
         (Auto(max_starts=n, tol=1e-9, max_iter=sweeps), "minimum"),
         (NLS(n_starts=n, max_iter=sweeps, init=draw(one_of(None, ALS(max_iter=5)))), "minimum"),
-        (ALS(init=draw(one_of("random", "svd")), orthogonalize=n - 1, line_search=flag), "sweep"),
+        (ALS(init=draw(one_of("random", "svd"))), "sweep"),
         (ALS(tol=tol, max_iter=sweeps), "sweep"),
         (NOJD(plug_in=draw(one_of(True, False, "inverse")), directions=draw(one_of("random", "orthonormal"))), ""),
         (NOJD(n_projections=n + 1, compress=flag, diagonalizer=JDi()), ""),

@@ -92,7 +92,6 @@ class MixedMembershipSBM(Model):
     See Also
     --------
     codiag.datasets.load_facebook : Published networks.
-    codiag.plotting.communities : A figure of communities.
     codiag.metrics.overlapping_nmi : Compare communities with others.
 
     Notes

@@ -26,7 +26,7 @@ from codiag.models.base import (
     weakest_direction,
 )
 from codiag.result import Factorization
-from codiag.tensors import CrossMomentTensor, DenseTensor, SymmetricOuterTensor
+from codiag.tensors import CrossMomentTensor, DenseTensor, symmetrize
 
 MAX_FEATURES = 256
 """Largest number of features for which a third moment is stored as an array, 128 MiB."""
@@ -352,9 +352,9 @@ def _corrected(
     """
     core, contracted = samples.third(quiet.offset, basis, quiet.directions)
     if widths.by_feature:
-        shift, added = quiet.variance * quiet.offset, SymmetricOuterTensor(widths.matrix, quiet.offset)
+        shift, vector, matrix = quiet.variance * quiet.offset, quiet.offset, basis.T @ (widths.matrix @ basis)
     else:
         variance = np.mean(np.sum(quiet.directions * (samples.second @ quiet.directions), axis=0))
         shift = contracted + variance * quiet.offset
-        added = SymmetricOuterTensor(np.eye(shift.size), shift)
-    return core - np.asarray(added.compress(basis, basis, basis).to_dense()), shift
+        vector, matrix = shift, basis.T @ basis
+    return core - 3 * symmetrize(np.multiply.outer(matrix, basis.T @ vector)), shift

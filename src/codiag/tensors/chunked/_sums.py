@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Sequence
-from concurrent.futures import CancelledError
 from typing import Any
 
 import dask
@@ -20,12 +19,6 @@ from codiag._arrays import FAN_IN, Array, pass_with
 from codiag._progress import tell
 from codiag.tensors._sums import Contributions, added, reads
 from codiag.tensors.chunked._tensor import OfChunk, check_real, entries_of_chunk
-
-OBSERVED = "codiag-observed"
-"""How names of the weights begin that a user has given, in the chunks of a tensor: by that an error finds them."""
-
-KNOWN = "codiag-known"
-"""How names of weights begin that are made of these, or of the tensor."""
 
 
 def sum_over_chunks(function: OfChunk, arrays: Sequence[Any], asked: Any) -> Contributions:
@@ -60,29 +53,7 @@ def _one_pass(arrays: Sequence[Any], held: Any) -> Contributions:
         chunks=tuple((1,) * len(sizes) for sizes in chunks),
         meta=np.empty((0,) * len(chunks), dtype=object),
     )
-    try:
-        return _total(leaves, **_callbacks(name, chunks))
-    except CancelledError:
-        raise
-    except Exception as error:
-        killer = getattr(error, "task", None)  # of a cluster
-        if isinstance(killer, tuple) and killer[0] == name:
-            raise _named(tuple(killer[1:]), arrays, error) from error
-        named = None if killer is not None else _first_failure(leaves, arrays)
-        if named is None:
-            raise
-        raise named from named.__cause__
-
-
-def _first_failure(tasks: Any, arrays: Sequence[Any]) -> Exception | None:
-    """Return an error that names the first chunk whose task raises again; None if none does."""
-    for index in np.ndindex(*tasks.numblocks):
-        cause = _failure(tasks.blocks[index])
-        if cause is not None:
-            named = _named(index, arrays, cause)
-            named.__cause__ = cause
-            return named
-    return None
+    return _total(leaves, **_callbacks(name, chunks))
 
 
 def gathered(array: Any, dtype: Any) -> Array:
@@ -90,13 +61,7 @@ def gathered(array: Any, dtype: Any) -> Array:
     checked = dask.array.map_blocks(
         _checked_chunk, array, sizes=array.chunks, wanted=dtype, dtype=dtype, meta=array._meta.astype(dtype)
     )
-    try:
-        return checked.compute()
-    except Exception:
-        named = _first_failure(checked, [array])
-        if named is None:
-            raise
-        raise named from named.__cause__
+    return checked.compute()
 
 
 def _checked_chunk(block: Array, sizes: Any, wanted: Any, block_id: tuple[int, ...]) -> Array:
@@ -108,7 +73,11 @@ def check_chunk(block: Array, ranges: Sequence[slice]) -> None:
     """Raise unless a chunk holds real numbers and has the sizes of its place."""
     expected = tuple(rows.stop - rows.start for rows in ranges)
     if tuple(block.shape) != expected:
-        raise ValueError(f"it has shape {tuple(block.shape)}, and should have {expected}")
+        places = ", ".join(f"{rows.start}:{rows.stop}" for rows in ranges)
+        raise ValueError(
+            f"chunks must have the sizes that the array says; that of the entries [{places}] has shape "
+            f"{tuple(block.shape)}, not {expected}"
+        )
     check_real(block)
 
 
@@ -116,12 +85,11 @@ def weights_in_chunks_of(array: Any, weights: Any) -> Any:
     """Return weights of the entries of a dask array, an array of the same shape, in its chunks and double precision."""
     if not hasattr(weights, "rechunk"):
         weights = dask.array.from_array(np.asarray(weights), chunks=array.chunks)
-    made_here = any(name.startswith((OBSERVED, KNOWN)) for name in weights.dask.layers)
     return dask.array.map_blocks(
         _weights_of_chunk,
         weights.rechunk(array.chunks),
         dtype=np.float64,
-        name=f"{KNOWN if made_here else OBSERVED}-{uuid.uuid4().hex}",
+        name=f"codiag-weights-{uuid.uuid4().hex}",
         meta=np.empty((0,) * array.ndim),
     )
 
@@ -148,7 +116,10 @@ def without_missing_entries(array: Any, weights: Any = None) -> tuple[Any, Any]:
             meta=np.empty((0,) * array.ndim, kind),
             name=f"{name}-{uuid.uuid4().hex}",
         )
-        for function, kind, name in ((_known_entries, dtype, "codiag-entries"), (_known_weights, np.float64, KNOWN))
+        for function, kind, name in (
+            (_known_entries, dtype, "codiag-entries"),
+            (_known_weights, np.float64, "codiag-weights"),
+        )
     ]
     return made[0], made[1]
 
@@ -212,35 +183,6 @@ def _total(leaves: Any, **options: Any) -> Contributions:
         0
     ]
     return total
-
-
-def _named(index: tuple[int, ...], arrays: Sequence[Any], cause: Exception) -> Exception:
-    """Return an error that says which chunk of which array cannot be computed; of memory if that was too small."""
-    argument = "mask and weights" if any(_is_of_weights(array, index) for array in arrays) else "tensor"
-    places = ", ".join(f"{rows.start}:{rows.stop}" for rows in ranges_of(arrays[0].chunks, index))
-    kind = MemoryError if isinstance(cause, MemoryError) else ValueError
-    return kind(
-        f"{argument} must have chunks that can be computed; chunk {index}, entries [{places}], raises "
-        f"{type(cause).__name__}: {cause}"
-    )
-
-
-def _is_of_weights(array: Any, index: tuple[int, ...]) -> bool:
-    """Tell whether this chunk cannot be computed of the weights that an array was made with."""
-    for name in array.dask.layers:
-        if name.startswith(OBSERVED):
-            weights = dask.array.Array(array.dask, name, array.chunks, dtype=np.float64)
-            return _failure(weights.blocks[index]) is not None
-    return False
-
-
-def _failure(array: Any) -> Exception | None:
-    """Return what computing an array raises, if it does."""
-    try:
-        array.compute()
-    except Exception as error:
-        return error
-    return None
 
 
 def _callbacks(name: str, chunks: Sequence[Sequence[int]]) -> dict[str, Any]:

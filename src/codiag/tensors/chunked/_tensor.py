@@ -301,7 +301,7 @@ def check_real(block: Array) -> None:
     kind = getattr(block.dtype, "kind", "f")
     if kind not in "biuf":
         raise TypeError(
-            f"it contains numbers of {block.dtype}, and should contain real ones, as the dtype of the array says"
+            f"chunks must contain real numbers, as the dtype of the array says; one contains those of {block.dtype}"
         )
 
 
@@ -314,7 +314,7 @@ def tensor_of_chunk(block: Array) -> DenseTensor | SparseTensor:
         block = block.tocoo()
     if hasattr(block, "coords") and hasattr(block, "fill_value"):
         if block.fill_value != 0:
-            raise ValueError(f"it must be zero where it has no entries; its fill_value is {block.fill_value}")
+            raise ValueError(f"chunks must be zero where they have no entries; one has fill_value={block.fill_value}")
         values = block.data if block.data.dtype == np.float32 else block.data.astype(np.float64)
         return SparseTensor(block.coords.astype(np.int64), values, block.shape, check=False)
     return DenseTensor.of(block, symmetric=False)

@@ -146,12 +146,18 @@ class ObservedEntries(ABC):
 
         The gradient is :math:`\sum_j o_j (\hat t_j - t_j) z_{mj}`, by rows of the modes, by default of all.
         """
+        home, factors = factors[0], self._here(factors)
         gap = self.model(factors)
         xp = array_namespace(gap)
         gap -= self.values  # in place if the library can
         weighted = gap if self.weights is None else self.weights * gap
         distance = inner_product_of(xp.reshape(weighted, (-1,)), xp.reshape(gap, (-1,)))
-        return float(distance), self.slopes(weighted, [conjugate(factor) for factor in factors], modes)
+        slopes = self.slopes(weighted, [conjugate(factor) for factor in factors], modes)
+        return float(distance), [to_namespace(slope, home) for slope in slopes]
+
+    def _here(self, factors: Sequence[Array]) -> list[Array]:
+        """Return factors in the library and on the device of the entries."""
+        return list(factors)
 
     def residual(self, components: FactoredTensor) -> Tensor:
         r"""Return :math:`o_j (t_j - \hat t_j)` as a tensor that is zero at missing entries."""
@@ -205,7 +211,6 @@ class DenseEntries(ObservedEntries):
         return [to_namespace(product, factors[0]) for product in products]
 
     def _here(self, factors: Sequence[Array]) -> list[Array]:
-        """Return factors in the library and on the device of the entries; they may be on the host."""
         return [to_namespace(factor, self.values) for factor in factors]
 
     def with_values(self, values: Array, weights: Array | None) -> ObservedEntries:
