@@ -9,7 +9,9 @@ from scipy.optimize import linear_sum_assignment
 import codiag
 from assertions import assert_same_to_rounding
 from benchmarks.noise_kinds import NOISES, spectra
+from codiag.inference import _bootstrap as module
 from codiag.inference import part_of
+from codiag.least_squares import Limits
 from codiag.losses import Gaussian, Huber
 
 
@@ -87,6 +89,52 @@ def test_refits_keep_constraints_and_missing_entries(stated):
     if "constraints" in stated:
         assert all(np.all(found.factors[mode] >= 0) for mode in (1, 2))
         assert np.all(found.conf_int().factors[1][0] >= 0)
+
+
+@pytest.mark.parametrize("stated", [{}, {"constraints": "nonnegative"}, {"constraints": {1: "nonnegative"}}], ids=str)
+@pytest.mark.parametrize("kind", ["complete", "missing", "weighted"])
+@pytest.mark.parametrize("mode", [0, 2])
+def test_resamples_that_are_swept_together_are_refitted_as_each_by_itself(stated, kind, mode, monkeypatch):
+    rng = np.random.default_rng(0)
+    factors = [rng.random((size, 2)) for size in (9, 8, 7)]
+    tensor = np.einsum("ir,jr,kr->ijk", *factors) + 0.05 * rng.standard_normal((9, 8, 7))
+    if kind == "missing":
+        tensor[rng.random(tensor.shape) < 0.2] = np.nan
+    if kind == "weighted":
+        stated = stated | {"weights": rng.random(tensor.shape) + 0.1}
+    fit = codiag.factorize(tensor, 2, rng=0, **stated)
+    draws = [np.sort(rng.integers(tensor.shape[mode], size=tensor.shape[mode])) for _ in range(5)]
+    problem = module._problem_of(fit, mode)
+    monkeypatch.setattr(module, "REFIT", Limits(tol=1e-9))
+    together = module._refits_together(problem, fit._components, mode, draws)
+    for (weights, found), rows in zip(together, draws, strict=True):
+        alone, expected = module._refit(problem, fit._components, mode, rows)
+        np.testing.assert_allclose(weights, alone, rtol=1e-6)
+        for other in {0, 1, 2} - {mode}:
+            np.testing.assert_allclose(found[other], expected[other], atol=1e-6)
+
+
+def test_what_sweeps_do_not_minimize_is_refitted_one_by_one():
+    rng = np.random.default_rng(0)
+    means = np.einsum("ir,jr,kr->ijk", *[3 * rng.random((size, 2)) for size in (8, 7, 6)])
+    draws = [np.arange(8)] * 2
+    for stated in ({"loss": "poisson"}, {"constraints": "orthogonal"}, {"constraints": codiag.constraints.Ridge(0.1)}):
+        fit = codiag.factorize(rng.poisson(means), 2, rng=0, **stated)
+        assert module._refits_together(module._problem_of(fit, 0), fit._components, 0, draws) == [None, None]
+        assert fit.bootstrap(n=3, rng=0).weights.shape == (3, 2)
+
+
+def test_complex_resamples():
+    rng = np.random.default_rng(0)
+    factors = [rng.standard_normal((size, 2)) + 1j * rng.standard_normal((size, 2)) for size in (9, 8, 7)]
+    tensor = np.einsum("ir,jr,kr->ijk", *factors) + 0.01 * rng.standard_normal((9, 8, 7))
+    fit = codiag.factorize(tensor, 2, rng=0)
+    found = fit.bootstrap(n=20, rng=0)
+    assert np.all(found.weight_standard_errors < 0.2 * fit.weights)
+    for mode in (1, 2):
+        np.testing.assert_allclose(
+            found.factors[mode], np.broadcast_to(fit.factors[mode], found.factors[mode].shape), atol=0.02
+        )
 
 
 @pytest.mark.slow

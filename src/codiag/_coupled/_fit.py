@@ -51,6 +51,10 @@ class CoupledFit:
         The starts and the last steps.
     p_missed : float
         The chance that a lower minimum was missed.
+    entry_standard_errors : dict of str to arrays of shape (d_m, rank)
+        Of the entries of unit columns, by name of mode.
+    weight_standard_errors : array of shape (n_sets, rank)
+        Of the weights.
 
     See Also
     --------

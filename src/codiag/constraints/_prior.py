@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from codiag._arrays import Array, array_namespace, asarray_like, take, to_host
 from codiag._checks import as_number_array
@@ -90,6 +89,8 @@ class Prior(Penalty):
 
     def order_of(self, factor: Array) -> list[int] | None:
         """Return the order of columns that are most alike those of the target."""
+        from scipy.optimize import linear_sum_assignment
+
         target, columns = np.nan_to_num(self.target), to_host(factor)
         norms = [np.maximum(np.linalg.norm(part, axis=0), 1e-300) for part in (target, columns)]
         overlaps = np.abs((target / norms[0]).T @ (columns / norms[1]))

@@ -71,7 +71,7 @@ from codiag.least_squares._operators import CurvatureOperator, GaussNewtonOperat
 from codiag.least_squares._parametrization import Parametrization
 from codiag.least_squares._rank_one import N_TERMS, best_rank_one, distinct_terms, split_columns, strongest_terms
 from codiag.least_squares._symmetric_basis import SymmetricBasis, symmetric_basis
-from codiag.least_squares._together import NormalEquations, Settled, columnwise_kronecker, settle, sweep
+from codiag.least_squares._together import CountedRows, NormalEquations, Settled, columnwise_kronecker, settle, sweep
 from codiag.least_squares._tolerances import (
     BRIEF_STEP,
     BRIEF_SWEEPS,

@@ -65,12 +65,12 @@ class Batch:
         self._modes = sorted(range(order), key=lambda mode: not self._one_sided[mode])
         self._turns_signs = not all(self._one_sided)
         self._best, self._solved, self._factors = list(factors), list(factors), list(factors)
-        self._equations: _Equations | _RowEquations
+        self._equations: _Equations | RowEquations
         if shares is None:
             self._equations = _Equations(entries, factors, bases or (None,) * order)
         else:
             self._modes.sort(key=lambda mode: (not self._one_sided[mode], factors[mode].shape[1]))
-            self._equations = _RowEquations(entries, shares, self._modes)
+            self._equations = RowEquations(entries, shares, self._modes)
         zeros = 0 * real_part(factors[0][:, 0, 0])
         self.objectives, self._step, self._most = zeros + math.inf, zeros + 0.5, zeros + 1
 
@@ -198,7 +198,7 @@ class _Equations:
         return [other for other in range(self._order) if other != mode]
 
 
-class _RowEquations:
+class RowEquations:
     """The normal equations of every row of members, for entries of one tensor with weights, zero for missing ones.
 
     The last mode is contracted once a sweep, for all others.

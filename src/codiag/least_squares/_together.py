@@ -31,6 +31,7 @@ from codiag._arrays import (
     squared_magnitudes,
     to_host,
 )
+from codiag.least_squares._batch import RowEquations
 from codiag.least_squares._tolerances import NEGLIGIBLE, ROUNDING, TINY
 
 
@@ -49,6 +50,7 @@ class NormalEquations:
 
     def __init__(self, entries: Array, counts: Array | None = None, mode: int = 0) -> None:
         self._order, self._counts, self._mode = entries.ndim - 1, counts, mode
+        self.modes = list(range(self._order))
         xp, self._sides = array_namespace(entries), list[Array]()
         for own in range(self._order):
             axes = [0, own + 1, *(other + 1 for other in self._others(own))]
@@ -87,6 +89,44 @@ class NormalEquations:
         return factor if self._counts is None or mode != self._mode else factor * self._counts[:, :, None]
 
 
+class CountedRows:
+    """The normal equations of every row of members for one tensor with weights of its entries, zero for missing ones.
+
+    Parameters
+    ----------
+    entries, shares : arrays of shape (d_0, d_1, ...)
+    counts : array of shape (n, d_m)
+        How often a member counts the rows of a mode.
+    mode : int
+        The mode of `counts`.
+    one_sided : sequence of bool, optional
+        Modes whose factors are not negative; they are solved first.
+    """
+
+    def __init__(self, entries: Array, shares: Array, counts: Array, mode: int, one_sided: Sequence[bool] = ()) -> None:
+        signs, shape = one_sided or (False,) * entries.ndim, entries.shape
+        self.modes = sorted(range(entries.ndim), key=lambda other: (not signs[other], shape[other]))
+        self._grams, self._products = (RowEquations(entries, shares, self.modes) for _ in range(2))
+        self._counts, self._mode = counts, mode
+
+    def of(self, mode: int, factors: Sequence[Array]) -> tuple[Array, Array]:
+        """Return the Gram matrices of all rows (n, d_m, k, k), and their right-hand sides (n, d_m, k)."""
+        roots, whole, counted = list(factors), list(factors), factors[self._mode]
+        if mode != self._mode:
+            roots[self._mode] = counted * array_namespace(counted).sqrt(self._counts)[:, :, None]
+            whole[self._mode] = counted * self._counts[:, :, None]
+        return self._grams.of(mode, roots)[0], self._products.of(mode, whole)[1]
+
+    def select(self, kept: np.ndarray) -> None:
+        """Continue with some of the members."""
+        xp = array_namespace(self._counts)
+        self._counts = xp.take(self._counts, xp.asarray(kept), axis=0)
+
+    def counted(self, mode: int, factor: Array) -> Array:
+        """Return the factors of a mode with each row as often as it counts."""
+        return factor if mode != self._mode else factor * self._counts[:, :, None]
+
+
 @dataclass(frozen=True, eq=False)
 class Settled:
     """Where sweeps of members have ended.
@@ -109,19 +149,20 @@ class Settled:
 
 
 def sweep(
-    equations: NormalEquations, factors: Sequence[Array], one_sided: Sequence[bool] = ()
+    equations: NormalEquations | CountedRows, factors: Sequence[Array], one_sided: Sequence[bool] = ()
 ) -> tuple[list[Array], Array]:
     """Take one sweep over the modes of all members; return balanced factors and the objectives."""
     xp, order, solved = array_namespace(factors[0]), len(factors), list(factors)
     signs = one_sided or (False,) * order
     # Free factors come last: they turn the sign of components that one-sided factors could only remove.
-    for mode in sorted(range(order), key=lambda mode: not signs[mode]):
+    for mode in sorted(equations.modes, key=lambda mode: not signs[mode]):
         gram, product = equations.of(mode, solved)
         if signs[mode]:
             solved[mode] = _one_sided(gram, product, solved[mode], turns_signs=not all(signs))
         else:
             solved[mode] = _free(gram, product)
-    slope = solved[mode] @ matrix_transpose(gram) / 2 - product
+    image = solved[mode] @ matrix_transpose(gram) if gram.ndim == 3 else (gram @ solved[mode][..., None])[..., 0]
+    slope = image / 2 - product
     values = real_part(xp.sum(slope * conjugate(equations.counted(mode, solved[mode])), axis=(1, 2)))
     lengths = [xp.linalg.vector_norm(factor, axis=1, keepdims=True) + TINY for factor in solved]
     mean = math.prod(lengths[1:], start=lengths[0]) ** (1 / order)
@@ -129,7 +170,7 @@ def sweep(
 
 
 def settle(
-    equations: NormalEquations,
+    equations: NormalEquations | CountedRows,
     factors: Sequence[Array],
     one_sided: Sequence[bool] = (),
     *,
@@ -248,19 +289,22 @@ def _feasible(point: Array, image: Array, sizes: Sequence[int], one_sided: Seque
 
 def _free(gram: Array, product: Array) -> Array:
     """Return the factors of a mode by least squares; singular equations are solved as if they were not quite so."""
-    xp, rank = array_namespace(gram), gram.shape[1]
-    sizes = sum(real_part(gram[:, i, i]) for i in range(rank))
-    matrix = gram + (ROUNDING * sizes + TINY)[:, None, None] * identity(rank, gram)
+    xp, rank = array_namespace(gram), gram.shape[-1]
+    sizes = sum(real_part(gram[..., i, i]) for i in range(rank))
+    matrix = gram + (ROUNDING * sizes + TINY)[..., None, None] * identity(rank, gram)
+    if gram.ndim == 4:
+        return xp.linalg.solve(matrix, product[..., None])[..., 0]
     return matrix_transpose(xp.linalg.solve(matrix, matrix_transpose(product)))
 
 
 def _one_sided(gram: Array, product: Array, factor: Array, *, turns_signs: bool) -> Array:
-    """Return factors whose columns are in turn the best that are not negative, for given other columns."""
-    xp, rank = array_namespace(gram), gram.shape[1]
+    """Return factors whose columns are in turn, and twice, the best that are not negative, for given other columns."""
+    xp, rank = array_namespace(gram), gram.shape[-1]
     columns = [factor[:, :, i] for i in range(rank)]
-    for i in range(rank):
-        fitted = sum(gram[:, i, j, None] * columns[j] for j in range(rank))
-        best = columns[i] + (product[:, :, i] - fitted) / (gram[:, i, i, None] + TINY)
+    for i in [*range(rank), *range(rank)]:
+        row = gram[..., i, :] if gram.ndim == 4 else gram[:, None, i, :]
+        fitted = sum(row[..., j] * columns[j] for j in range(rank))
+        best = columns[i] + (product[:, :, i] - fitted) / (row[..., i] + TINY)
         if turns_signs:
             best = xp.where(xp.max(best, axis=1, keepdims=True) > 0, best, -best)
         columns[i] = xp.where(best > 0, best, 0 * best)

@@ -307,7 +307,7 @@ def local_minimum(
     goal: float = math.inf,
 ) -> tuple[LocalMinimum, int]:
     """Take a start to a local minimum, and take exchange steps while they help; return their number, too."""
-    if (problem.entries is not None or problem.loss is not None) and tournaments_apply(problem):
+    if problem.loss is None and problem.entries is not None and tournaments_apply(problem):
         result = approach(problem, start, limits, goal)
     else:
         problem, result = minimize_with_estimates(problem, start, limits)
