@@ -23,9 +23,9 @@ def default_starts(problem: Problem) -> Sequence[Start]:
     """Return the starts for a problem, the most promising first.
 
     If there are too many components to be diagonalized, one random start comes before the tournament: without noise, or
-    with little, it is enough. Growing components one at a time is more promising than filling missing entries if more entries are missing than
-    observed: filled with a constant, they add noise of a share (1 - p) / p of the energy, where p is the share of
-    observed entries.
+    with little, it is enough. Growing components one at a time is more promising than filling missing entries if more
+    entries are missing than observed: filled with a constant, they add noise of a share (1 - p) / p of the energy,
+    where p is the share of observed entries.
     """
     if problem.loss is not None:
         return (VarianceStabilized(starts_of=default_starts),)
