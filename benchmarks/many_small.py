@@ -49,7 +49,7 @@ def compared(name: str, tensors: np.ndarray, rank: int, n_loop: int) -> str:
 
     n, clock = len(tensors), time.process_time
     fits, each = timed(lambda: codiag.factorize_each(tensors, rank, rng=0), clock)
-    seeds: list[Any] = [np.random.SeedSequence(0, spawn_key=(i,)) for i in range(n_loop)]
+    seeds = [np.random.default_rng(np.random.SeedSequence(0, spawn_key=(i,))) for i in range(n_loop)]
     alone, loop = timed(lambda: [codiag.factorize(tensors[i], rank, rng=seed) for i, seed in enumerate(seeds)], clock)
     n_peer = max(n_loop // 3, 1)
     options: dict[str, Any] = {"init": "random", "n_iter_max": 1000}
@@ -83,7 +83,11 @@ def resampled(shape: tuple[int, ...], rank: int, n: int, *, is_positive: bool = 
     stated: dict[str, Any] = {"constraints": "nonnegative"} if is_positive else {}
     codiag.factorize(tensor, rank, rng=0, **stated).bootstrap(n=3, rng=0)
     clock = time.process_time
-    fits = [timed(partial(codiag.factorize, tensor, rank, rng=seed, **stated), clock) for seed in range(5)]
+
+    def fitted(seed: int) -> codiag.Factorization:
+        return codiag.factorize(tensor, rank, rng=seed, **stated)
+
+    fits = [timed(partial(fitted, seed), clock) for seed in range(5)]
     one = float(np.median([took for _, took in fits]))
     took = timed(lambda: fits[0][0].bootstrap(n=n, rng=0), clock)[1]
     kind = ("non-negative" if is_positive else "free") + (f", {missing:.0%} missing" if missing else "")
