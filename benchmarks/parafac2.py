@@ -114,7 +114,7 @@ def runs(planted: PlantedSlices, rank: int, seed: int, left_out: Sequence[str]) 
         return theirs(planted.slices, rank, init="svd", random_state=seed, **TENSORLY)[1][-1]
 
     def alternating_admm() -> float:
-        from matcouply.decomposition import parafac2_aoadmm  # type: ignore[import-not-found]
+        from matcouply.decomposition import parafac2_aoadmm
 
         options = {"init": "svd", "n_iter_max": 2000, "tol": 1e-8, "random_state": seed}
         (weights, (a, bases, c)), _ = parafac2_aoadmm(planted.slices, rank, return_errors=True, **options)
