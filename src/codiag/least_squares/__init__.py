@@ -10,8 +10,7 @@ A method of your own may use them: `codiag.extending` shows them.
 """
 
 from codiag.least_squares._alternating import alternate
-from codiag.least_squares._batch import Batch
-from codiag.least_squares._batch_loss import LossBatch
+from codiag.least_squares._batch import Batch, pairs_of, solved_rows, squares_of
 from codiag.least_squares._budget import (
     INTERRUPTED,
     Budget,

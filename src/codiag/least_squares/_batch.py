@@ -23,6 +23,7 @@ from codiag._arrays import (
     matrix_transpose,
     real_part,
 )
+from codiag.least_squares._together import columnwise_kronecker
 from codiag.least_squares._tolerances import TINY, TOLERANCE
 
 STEP_GROWTH = 1.05
@@ -65,9 +66,9 @@ class Batch:
         self._modes = sorted(range(order), key=lambda mode: not self._one_sided[mode])
         self._turns_signs = not all(self._one_sided)
         self._best, self._solved, self._factors = list(factors), list(factors), list(factors)
-        self._equations: _Equations | _RowEquations
+        self._equations: _NormalEquations | _RowEquations
         if shares is None:
-            self._equations = _Equations(entries, factors, bases or (None,) * order)
+            self._equations = _NormalEquations(entries, factors, bases or (None,) * order)
         else:
             self._modes.sort(key=lambda mode: (not self._one_sided[mode], factors[mode].shape[1]))
             self._equations = _RowEquations(entries, shares, self._modes)
@@ -152,7 +153,7 @@ def solved_rows(gram: Array, product: Array, start: Array | None = None, *, turn
     return xp.stack(columns, axis=2)
 
 
-class _Equations:
+class _NormalEquations:
     """The normal equations of members for complete tensors: one matrix for all rows of a mode."""
 
     def __init__(self, entries: Array, factors: Sequence[Array], bases: Sequence[Array | None]) -> None:
@@ -291,12 +292,3 @@ def squares_of(pairs: Array, rank: int) -> Array:
 
 def _times(matrices: Array, rows: Array) -> Array:
     return (matrices @ rows[..., None])[..., 0]
-
-
-def columnwise_kronecker(factors: Sequence[Array]) -> Array:
-    """Return the columnwise Kronecker products of stacks of factors, (n, d_0 d_1 ..., k)."""
-    xp, rows = array_namespace(factors[0]), factors[0]
-    for factor in factors[1:]:
-        product = rows[:, :, None, :] * factor[:, None, :, :]
-        rows = xp.reshape(product, (rows.shape[0], -1, rows.shape[2]))
-    return rows
