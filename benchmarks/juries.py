@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.judges import DrawnJury, jury_votes
 from benchmarks.measure import run_parts, table
 from codiag.models import DawidSkene, Jury
-from codiag.synthetic import Crowd, jury_votes
 
 SEEDS, GOLD_SEEDS = 20, 2
 """Juries of every cell, without and with known classes."""
@@ -46,7 +46,7 @@ CELLS |= {
 }
 
 
-def majority(crowd: Crowd, k: int) -> np.ndarray:
+def majority(crowd: DrawnJury, k: int) -> np.ndarray:
     """Return the labels of the majority, ties at random."""
     counts = np.bincount(crowd.votes[0] * k + crowd.votes[2], minlength=crowd.truth.size * k).reshape(-1, k)
     return np.argmax(counts + 0.5 * np.random.default_rng(0).random(counts.shape), axis=1)
@@ -86,7 +86,7 @@ def panels() -> str:
         rows.append((name, *cells, f"{votes:.1f}", f"{clusters:.1f}"))
     head = ("jury", "majority", "independent", "codiag", "gain", "calibration", "covered", "votes", "clusters")
     return (
-        f"## Juries that think alike\nMeans over {SEEDS} juries of `synthetic.jury_votes`: accuracy in per cent of the "
+        f"## Juries that think alike\nMeans over {SEEDS} juries: accuracy in per cent of the "
         "majority, of `DawidSkene()` and of `Jury()`, ordered for grades; calibration error; share of the 90 % "
         "intervals that hold the accuracy of a judge; effective votes; clusters found.\n\n" + table(head, rows)
     )

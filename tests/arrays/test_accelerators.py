@@ -199,3 +199,17 @@ def test_joint_diagonalization_on_an_accelerator(kind, limit, monkeypatch):
     assert isinstance(there.factor, type(strict.asarray(stack)))
     assert codiag.factor_error([np.asarray(there.factor)], [here.factor]) < 1e-6
     np.testing.assert_allclose(np.asarray(there.residuals), here.residuals, atol=1e-6 * here.residuals.max())
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("shape", [(12, 13, 14), (120, 130, 140)])
+def test_an_accelerator_gives_what_the_host_gives(dtype, shape, accelerator):
+    """A minimum is reached to 3 % of a standard error (`INSIGNIFICANT`), and to rounding of the precision."""
+    torch = pytest.importorskip("torch")
+    entries = planted(shape, 3)[0].astype(dtype)
+    here, there = codiag.factorize(entries, 3, rng=0), codiag.factorize(torch.as_tensor(entries), 3, rng=0)
+    assert there.factors[0].dtype == there.weights.dtype == getattr(torch, dtype)
+    allowed = 0.03 * float(np.mean([np.mean(errors) for errors in here.standard_errors])) + 10 * np.finfo(dtype).eps
+    assert codiag.factor_error([factor.numpy() for factor in there.factors], here.factors) < allowed
+    assert there.relative_error == pytest.approx(here.relative_error, rel=1e-6 if dtype == "float64" else 1e-4)
+    np.testing.assert_allclose(there.weights.numpy(), here.weights, rtol=allowed)

@@ -238,7 +238,7 @@ def test_judge_reports_a_jury(votes, tmp_path):
     assert (tmp_path / "jury.html").stat().st_size > 1000
 
 
-def test_choices_between_two_answers_are_asked_for_by_pairs(tmp_path):
+def test_choices_between_two_answers_are_recognized(tmp_path):
     rng = np.random.default_rng(0)
     rows = [
         (
@@ -253,8 +253,11 @@ def test_choices_between_two_answers_are_asked_for_by_pairs(tmp_path):
     ]
     frame = pandas.DataFrame(rows, columns=["task", "judge", "first", "second", "choice"])
     frame.to_csv(tmp_path / "pairs.csv", index=False)
-    assert "codiag judge --pairs" in refused("judge", tmp_path / "pairs.csv")
-    run("judge", tmp_path / "pairs.csv", "--pairs")
+    said = run("judge", tmp_path / "pairs.csv")
+    assert "rows are choices between two answers" in said
+    assert "ranking (Bradley-Terry)" in said
+    assert "ranking (Bradley-Terry)" in run("judge", tmp_path / "pairs.csv", "--pairs")
+    assert "codiag judge" in refused("label", tmp_path / "pairs.csv")
 
 
 @pytest.fixture(scope="module")
@@ -288,6 +291,11 @@ def test_topics_of_counts_and_texts(name, corpus, tmp_path):
     shares = pandas.read_csv(tmp_path / "shares.csv")
     assert_allclose(shares["topic_0"] + shares["topic_1"], 1)
     model = codiag.models.LatentDirichlet(2, random_state=0).fit(corpus)
+    if name == "x.csv":
+        compared = run("topics", path, "-k", "1,2")
+        assert "held-out perplexity" in compared
+        assert compared.endswith(said.partition(f"{name}: 400")[2].partition("Saved")[0])
+        assert "must be a positive integer" in refused("topics", path, "-k", "1,x")
     assert_allclose(shares["topic_0"], model.transform(corpus)[:, 0], atol=1e-6)
 
 

@@ -7,9 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
-from codiag._coupled._objective import CoupledObjective
-from codiag._coupled._search import Search
-from codiag._coupled._sets import Sets
+from codiag._coupled import CoupledObjective, Search, Sets
 
 NAMES = [("a", "b", "c"), ("a", "d")]
 SIZES = {"a": 14, "b": 9, "c": 8, "d": 10, "e": 7}

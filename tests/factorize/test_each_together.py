@@ -113,3 +113,14 @@ def test_torch_tensors_give_the_fits_of_arrays():
     for one, other in zip(ours, theirs, strict=True):
         assert isinstance(one.weights, torch.Tensor)
         assert_allclose(one.weights.numpy(), other.weights, rtol=1e-7)
+
+
+def test_arrays_that_are_not_on_the_host_are_judged_there(monkeypatch):
+    """What is not known of a minimum from the batch is computed on a copy."""
+    tensors = noisy((10, 9, 8), 3, 0.3, 5)
+    here = together(tensors, 3)
+    monkeypatch.setattr("codiag.search._together.on_host", lambda _: False)
+    for one, other in zip(here, together(tensors, 3), strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            assert_array_equal(one.weights, other.weights)

@@ -9,8 +9,12 @@ from scipy.optimize import linear_sum_assignment
 import codiag
 from assertions import assert_same_to_rounding
 from benchmarks.noise_kinds import NOISES, spectra
+from codiag._checks import as_generator
+from codiag.constraints import Ridge
 from codiag.inference import part_of
+from codiag.least_squares import Limits, minimize, unit_components
 from codiag.losses import Gaussian, Huber
+from codiag.tensors import FactoredTensor
 
 
 def fitted(kind="white", seed=0, **stated):
@@ -87,6 +91,56 @@ def test_refits_keep_constraints_and_missing_entries(stated):
     if "constraints" in stated:
         assert all(np.all(found.factors[mode] >= 0) for mode in (1, 2))
         assert np.all(found.conf_int().factors[1][0] >= 0)
+
+
+@pytest.mark.parametrize("stated", [{}, {"constraints": "nonnegative"}, {"constraints": {1: "nonnegative"}}], ids=str)
+@pytest.mark.parametrize("kind", ["complete", "missing", "weighted"])
+@pytest.mark.parametrize("mode", [0, 2])
+def test_resamples_that_are_swept_together_are_refitted_as_each_by_itself(stated, kind, mode):
+    rng = np.random.default_rng(0)
+    factors = [rng.random((size, 2)) for size in (9, 8, 7)]
+    tensor = np.einsum("ir,jr,kr->ijk", *factors) + 0.05 * rng.standard_normal((9, 8, 7))
+    if kind == "missing":
+        tensor[rng.random(tensor.shape) < 0.2] = np.nan
+    if kind == "weighted":
+        stated = stated | {"weights": rng.random(tensor.shape) + 0.1}
+    fit = codiag.factorize(tensor, 2, rng=0, **stated)
+    found, numbers, size = fit.bootstrap(mode=mode, n=5, rng=0), as_generator(0, apart=True), tensor.shape[mode]
+    for place in range(5):
+        rows = np.sort(numbers.integers(size, size=size))
+        kept = [factor[rows] if other == mode else factor for other, factor in enumerate(fit.factors)]
+        start = FactoredTensor(fit.weights, kept, symmetric=False)
+        alone = unit_components(minimize(part_of(fit.problem, {mode: rows}), start, Limits(tol=1e-9)).components)
+        np.testing.assert_allclose(found.weights[place], np.abs(alone.weights), rtol=1e-3)
+        for other in {0, 1, 2} - {mode}:
+            signs = np.sign(np.sum(alone.factors[other] * fit.factors[other], axis=0))
+            np.testing.assert_allclose(found.factors[other][place], signs * alone.factors[other], atol=1e-3)
+
+
+@pytest.mark.parametrize("stated", [{"constraints": "orthogonal"}, {"constraints": Ridge(1.0)}], ids=str)
+def test_what_sweeps_do_not_minimize_is_refitted_one_by_one(stated):
+    rng = np.random.default_rng(0)
+    bases = [np.linalg.qr(rng.standard_normal((size, 2)))[0] for size in (9, 8, 7)]
+    tensor = np.einsum("r,ir,jr,kr->ijk", [9.0, 5.0], *bases) + 0.05 * rng.standard_normal((9, 8, 7))
+    fit = codiag.factorize(tensor, 2, rng=0, **stated)
+    found = fit.bootstrap(n=30, rng=0)
+    assert np.all(np.abs(found.weights.mean(axis=0) / fit.weights - 1) < 0.2)
+    if stated["constraints"] == "orthogonal":
+        for mode in (1, 2):
+            assert np.max(np.abs(np.sum(found.factors[mode][:, :, 0] * found.factors[mode][:, :, 1], axis=1))) < 1e-8
+
+
+def test_complex_resamples():
+    rng = np.random.default_rng(0)
+    factors = [rng.standard_normal((size, 2)) + 1j * rng.standard_normal((size, 2)) for size in (9, 8, 7)]
+    tensor = np.einsum("ir,jr,kr->ijk", *factors) + 0.01 * rng.standard_normal((9, 8, 7))
+    fit = codiag.factorize(tensor, 2, rng=0)
+    found = fit.bootstrap(n=20, rng=0)
+    assert np.all(found.weight_standard_errors < 0.2 * fit.weights)
+    for mode in (1, 2):
+        np.testing.assert_allclose(
+            found.factors[mode], np.broadcast_to(fit.factors[mode], found.factors[mode].shape), atol=0.02
+        )
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
+from codiag.diagnosis import leverages
 from codiag.labels import Labelled, Labels
 from codiag.synthetic import crowd_votes, noisy_tensor, worker_confusions
 from codiag.tensors import SparseTensor
@@ -20,7 +21,6 @@ from codiag import plotting
 from codiag.plotting import (
     extremes,
     is_line,
-    leverages,
     name_along,
     pixel_means,
     residual_entries,

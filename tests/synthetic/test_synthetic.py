@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from assertions import assert_unit_columns
+from benchmarks.judges import jury_votes
 from codiag.synthetic import (
     crowd_votes,
     fluorescence,
-    jury_votes,
     matrix_stack,
     mild_factor,
     mixed_membership_graph,
@@ -125,9 +125,3 @@ def test_data_is_shown_by_its_sizes():
     assert repr(fluorescence((5, 20, 12), 2, rng=0)) == (
         "Fluorescence(tensor: 5 x 20 x 12; weights: 2; factors: 5 x 2, 20 x 2, 12 x 2; emission: 20; excitation: 12)"
     )
-
-
-@pytest.mark.parametrize("sizes", [3, 1j, [[2, 1]]])
-def test_sizes_of_clusters_are_a_sequence(sizes):
-    with pytest.raises(TypeError, match="^sizes must"):
-        jury_votes(10, sizes, 3)

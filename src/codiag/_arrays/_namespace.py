@@ -16,17 +16,28 @@ Array: TypeAlias = Any
 TensorLike: TypeAlias = Any
 """A tensor for `codiag.factorize`: an array of any library, a COO tensor, a labelled table, or a `Tensor`."""
 
+SMALL_MATRIX = 200
+"""Rows of a matrix up to which the host finds eigenvectors faster than an accelerator, which launches many kernels."""
+
 BLOCK = 2**22
 """Entries of intermediate results that are formed at a time: 32 MB in double precision."""
 
 _NUMPY, _HOST_TYPES = array_api_compat.array_namespace(np.zeros(0)), {np.ndarray}
 
+_NAMESPACES: dict[frozenset[type], Any] = {}
+"""The namespaces of arrays of one type that were asked for: fits ask for them thousands of times."""
+
 
 def array_namespace(*arrays: Array) -> Any:
     """Return the namespace of the library of arrays, with a shortcut for NumPy, which speeds up small problems."""
-    if {*map(type, arrays)} == _HOST_TYPES:
+    kinds = {*map(type, arrays)}
+    if kinds == _HOST_TYPES:
         return _NUMPY
-    return array_api_compat.array_namespace(*arrays)
+    key = frozenset(kinds)
+    if key in _NAMESPACES:
+        return _NAMESPACES[key]
+    found = array_api_compat.array_namespace(*arrays)
+    return _NAMESPACES.setdefault(key, found) if len(key) == 1 else found
 
 
 def asarray_like(values: np.ndarray, reference: Array) -> Array:
@@ -170,9 +181,9 @@ def identity(size: int, reference: Array) -> Array:
 
 
 def eigenpairs(matrix: Array) -> tuple[Array, Array]:
-    """Return the eigenvalues of a Hermitian matrix, ascending, and eigenvectors, which the host finds fastest."""
+    """Return the eigenvalues of a Hermitian matrix, ascending, and eigenvectors: of a small one, by the host."""
     xp = array_namespace(matrix)
-    if on_host(matrix):
+    if on_host(matrix) or matrix.shape[0] > SMALL_MATRIX:
         return tuple(xp.linalg.eigh(matrix))
     values, vectors = np.linalg.eigh(to_host(matrix))
     return xp.asarray(values, device=device(matrix)), asarray_like(vectors, matrix)

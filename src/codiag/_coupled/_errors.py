@@ -39,15 +39,15 @@ class CoupledErrors:
 
 
 def errors_of(
-    objective: CoupledObjective, factors: list[np.ndarray], weights: np.ndarray, observed: list[np.ndarray]
+    objective: CoupledObjective, factors: list[np.ndarray], weights: np.ndarray, known_rows: list[np.ndarray]
 ) -> CoupledErrors:
-    """Return the errors at a minimum with unit factors; `observed` says which rows of the factors are determined."""
+    """Return the errors at a minimum with unit factors; `known_rows` says which rows of the factors are determined."""
     point = np.concatenate([*factors, weights])
     frames = _frames(objective, factors)
     inner = [frame.T @ factor for frame, factor in zip(frames, factors, strict=True)]
     free = objective.parametrization.factors(objective.free_variables(point, 0 * point))
     present = [np.any(weights[objective.sets.containing(mode)] != 0, axis=0) for mode in range(len(factors))]
-    free = [part * (seen[:, None] & has) for part, seen, has in zip(free, observed, present, strict=False)]
+    free = [part * (seen[:, None] & has) for part, seen, has in zip(free, known_rows, present, strict=False)]
     free.append(objective.parametrization.factors(objective.free_variables(point, 0 * point))[-1])
     tangents, places = _tangents(inner, free, frames, weights, _fixed_directions(weights, objective.sets))
     if len(places) > MOST_UNKNOWNS:

@@ -17,15 +17,15 @@ def in_form(
     found: Found, sets: Sets, rules: Sequence[Constraint | None], tests: tuple[Test, ...] | None = None
 ) -> CoupledFit:
     """Return the result: in the units of the data, components that explain most first, with signs."""
-    observed = [_observed_rows(sets, mode) for mode in range(len(sets.sizes))]
-    parts = separated(_without_rows(found.end.parts, sets, observed), sets)
+    known_rows = [_observed_rows(sets, mode) for mode in range(len(sets.sizes))]
+    parts = separated(_without_rows(found.end.parts, sets, known_rows), sets)
     order = np.argsort(-np.sum(parts.weights**2 / sets.n_observed[:, None], axis=0), kind="stable")
     order = order if tests is None else np.arange(order.size)
     factors, weights = [factor[:, order] for factor in parts.factors], parts.weights[:, order]
     weights = _signed(factors, weights, sets, rules)
-    errors = errors_of(found.objective, factors, weights, observed)
+    errors = errors_of(found.objective, factors, weights, known_rows)
     present = [np.any(weights[sets.containing(mode)] != 0, axis=0) for mode in range(len(factors))]
-    hidden = [np.where(seen[:, None] & has, 0.0, np.nan) for seen, has in zip(observed, present, strict=True)]
+    hidden = [np.where(seen[:, None] & has, 0.0, np.nan) for seen, has in zip(known_rows, present, strict=True)]
     point = np.concatenate([*factors, weights])
     distances = found.objective.distances(point) / [member.objective.squared_norm for member in found.objective.members]
     return CoupledFit(
@@ -74,9 +74,9 @@ def _observed_rows(sets: Sets, mode: int) -> np.ndarray:
     return seen
 
 
-def _without_rows(parts: Parts, sets: Sets, observed: Sequence[np.ndarray]) -> Parts:
+def _without_rows(parts: Parts, sets: Sets, known_rows: Sequence[np.ndarray]) -> Parts:
     """Return unit factors with zeros in rows that nothing is known about."""
-    kept = [factor * seen[:, None] for factor, seen in zip(parts.factors, observed, strict=True)]
+    kept = [factor * seen[:, None] for factor, seen in zip(parts.factors, known_rows, strict=True)]
     norms = np.stack([np.linalg.norm(factor, axis=0) for factor in kept])
     sizes = np.stack([np.prod(norms[list(modes)], axis=0) for modes in sets.modes])
     return Parts([factor / norm for factor, norm in zip(kept, norms, strict=True)], parts.weights * sizes)

@@ -46,7 +46,7 @@ class Parts(NamedTuple):
     weights: np.ndarray
 
 
-class End(NamedTuple):
+class Minimum(NamedTuple):
     """A minimum, and its objective for the variances of the search."""
 
     parts: Parts
@@ -59,7 +59,7 @@ class End(NamedTuple):
 class Found:
     """The lowest minimum, and the objective with the noise variances that belong to it."""
 
-    end: End
+    end: Minimum
     objective: CoupledObjective
     history: tuple[LogEntry, ...]
     p_missed: float
@@ -88,7 +88,7 @@ class Search:
 
     def run(self) -> Found:
         """Take starts in turn until a further one would hardly end lower, then minimize the lowest end to the end."""
-        ends: list[End] = []
+        ends: list[Minimum] = []
         p_missed, clock = 1.0, time.perf_counter()
         for name, start in self._starts():
             end = self._exchanged(self._settled(start, ROUGH) if not ends else self._end(start, ROUGH))
@@ -134,12 +134,12 @@ class Search:
     def _value(self, parts: Parts) -> float:
         return self.objective.value(self.point(parts))
 
-    def _end(self, start: Parts, limits: Limits) -> End:
+    def _end(self, start: Parts, limits: Limits) -> Minimum:
         components = self.objective.parametrization.components(self.point(start))
         result = descend(self.objective, components, limits)
-        return End(self._parts(result.components), result.objective, result.n_iter, result.converged)
+        return Minimum(self._parts(result.components), result.objective, result.n_iter, result.converged)
 
-    def _settled(self, start: Parts, limits: Limits) -> End:
+    def _settled(self, start: Parts, limits: Limits) -> Minimum:
         """Minimize in turn with the estimation of the noise variances, until these change by less than one percent."""
         end = self._end(start, limits)
         for _ in range(MOST_ROUNDS if len(self.sets) > 1 else 1):
@@ -206,7 +206,7 @@ class Search:
                     weights[i] = objective.solve_mode([*own, one], len(own))[0]
         return Parts([factors[mode] for mode in range(len(self.sets.sizes))], weights)
 
-    def _exchanged(self, end: End) -> End:
+    def _exchanged(self, end: Minimum) -> Minimum:
         """Replace a component that explains little by the strongest term of a residual, while that lowers the end."""
         if not all(rule is None or rule.is_cone for rule in self.rules):
             return end
@@ -244,7 +244,7 @@ class Search:
             total += member.precision * weights**2 / np.diag(np.linalg.inv(gram + TOLERANCE * np.eye(self.rank)))
         return total
 
-    def _p_missed(self, ends: Sequence[End]) -> float:
+    def _p_missed(self, ends: Sequence[Minimum]) -> float:
         """Return the chance that a lower minimum was missed, as in `codiag.search`: n starts of which h met the lowest.
 
         Zero if the lowest leaves no more than noise in every set.

@@ -10,7 +10,7 @@ from scipy.special import chdtrc
 
 from codiag._checks import as_generator
 from codiag._text import Table, counted, listed
-from codiag.diagnosis import FAIR, NOT, UNKNOWN, Assessment
+from codiag.diagnosis import Assessment, verdict_by
 from codiag.methods import NLS
 from codiag.problem import Problem
 from codiag.result import solve
@@ -27,7 +27,10 @@ def assess(fit: Parafac2Fit) -> Assessment:
     """Return what `Parafac2Fit.diagnose` does."""
     errors_a, errors_b, errors_c = fit.standard_errors
     errors = np.max([errors_a, np.sqrt(np.mean(errors_b**2, axis=0)), errors_c], axis=0)
-    verdicts = [_verdict(error) for error in errors]
+    verdicts = [verdict_by(error) for error in errors]
+    said = {"determined": "", "unknown": "standard errors are not known"}
+    reasons = [said.get(verdict, f"its standard error is {error:.2g} of its length")
+               for verdict, error in zip(verdicts, errors, strict=True)]  # fmt: skip
     a, _, c = fit.factors
     inner = (a.T @ a) * fit.correlations * (c.T @ c)
     products = fit.weights * (inner @ fit.weights)
@@ -37,8 +40,8 @@ def assess(fit: Parafac2Fit) -> Assessment:
         "significance": np.full(fit.rank, np.nan),
         "standard_error": errors,
         "replication": np.full(fit.rank, np.nan),
-        "verdict": np.array([verdict for verdict, _ in verdicts]),
-        "reason": np.array([reason for _, reason in verdicts]),
+        "verdict": np.array(verdicts),
+        "reason": np.array(reasons),
     }
     residuals, misfits = _by_slice(fit)
     sizes = np.array([basis.shape[0] for basis in fit.projections])
@@ -57,17 +60,6 @@ def assess(fit: Parafac2Fit) -> Assessment:
         noise="white",
         advice=tuple(_advice(fit, misfits))[:3],
     )
-
-
-def _verdict(error: float) -> tuple[str, str]:
-    """Return a verdict by the expected congruence of the column with the largest error, and its reason."""
-    if math.isnan(error):
-        return UNKNOWN, "standard errors are not known"
-    congruence = 1 - error**2 / 2
-    if congruence >= 0.95:  # as for CP
-        return "determined", ""
-    verdict = "roughly determined" if congruence >= FAIR else NOT
-    return verdict, f"its standard error is {error:.2g} of its length"
 
 
 def _by_slice(fit: Parafac2Fit) -> tuple[np.ndarray, np.ndarray]:

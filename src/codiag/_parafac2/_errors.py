@@ -41,7 +41,7 @@ class Sensitivity:
     def _slices(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yield ranges of slices, the covariances of their rows of A if all else is known, and their coupling."""
         rank = self.factors.rank
-        for part, own, coupling in self._system.curvatures():
+        for part, own, coupling, _ in self._system.curvatures():
             free = self.free_a[part]
             both = free[:, :, None] & free[:, None, :]
             own = np.where(both, own, np.eye(rank))
@@ -54,7 +54,7 @@ class Sensitivity:
         None if a constrained C has more than about 3000 free entries.
         """
         system, rank = self._system, self.factors.rank
-        core = system.common
+        core = np.sum([each.common for each in system.curvatures()], axis=0)
         for _, inverse, coupling in self._slices():
             flat = coupling.reshape(-1, coupling.shape[2])
             core = core - flat.T @ (inverse @ coupling).reshape(flat.shape)

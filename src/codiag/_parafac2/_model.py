@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -266,6 +266,15 @@ def polar_factors(stack: Stack, scores: np.ndarray, factors: Factors) -> list[np
     return found
 
 
+class Curvatures(NamedTuple):
+    """A range of slices: curvatures of rows of A, the coupling with B and the span of C, the curvature in these."""
+
+    part: slice
+    own: np.ndarray
+    coupling: np.ndarray
+    common: np.ndarray
+
+
 @dataclass(frozen=True, eq=False)
 class System:
     """The Gauss-Newton matrix: blocks of single slices that are coupled by B and by the part of C in its own span.
@@ -313,19 +322,21 @@ class System:
         return left, sizes, right
 
     @cached_property
-    def _kept(self) -> list[tuple[slice, np.ndarray, np.ndarray]] | None:
-        """The Jacobians of all slices, if they fit into memory."""
+    def _kept(self) -> list[Curvatures] | None:
+        """The curvatures of all slices, if they fit into memory."""
         n, rank = self.factors.a.shape
         return list(self._computed()) if n * rank**4 <= BLOCK else None
 
-    def blocks(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """Yield ranges of slices, and their Jacobians for rows of A, and for B and the span of C."""
+    def curvatures(self) -> Iterator[Curvatures]:
+        """Yield curvatures of ranges of slices."""
         return self._computed() if self._kept is None else iter(self._kept)
 
-    def _computed(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    def _computed(self) -> Iterator[Curvatures]:
         for part in self._ranges():
             pairs = pairs_of(self.decomposed[1][part])
-            yield part, self.jacobian_a(part, *pairs), self.jacobian_common(part, *pairs)
+            for_a, common = self.jacobian_a(part, *pairs), self.jacobian_common(part, *pairs)
+            turned, flat = np.swapaxes(for_a, 1, 2), common.reshape(-1, common.shape[2])
+            yield Curvatures(part, turned @ for_a, turned @ common, flat.T @ flat)
 
     @cached_property
     def curvatures_a(self) -> np.ndarray:
@@ -390,18 +401,6 @@ class System:
             by_b += np.sum(left[part] @ (change @ for_c) * a, axis=0)
             by_c += np.sum(np.swapaxes(right[part], 1, 2) @ (np.swapaxes(change, 1, 2) @ for_b) * a, axis=0)
         return by_b, by_c
-
-    def curvatures(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """Yield ranges of slices, the curvature of their rows of A, and its coupling with B and the span of C."""
-        for part, for_a, common in self.blocks():
-            turned = np.swapaxes(for_a, 1, 2)
-            yield part, turned @ for_a, turned @ common
-
-    @cached_property
-    def common(self) -> np.ndarray:
-        """Curvature in B and the span of C."""
-        flat = (jacobian.reshape(-1, jacobian.shape[2]) for _, _, jacobian in self.blocks())
-        return np.asarray(sum(part.T @ part for part in flat))
 
 
 def pairs_of(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -59,11 +59,12 @@ def _stepped(point: Point, rules: Rules, damping: float) -> Factors:
         return rules.project(Factors(factors.a + step_a, factors.b, factors.c))
     by_b, by_c = system.coupled_back(step_a)
     reduced = Factors(slopes.a, slopes.b - by_b, slopes.c - system.frame @ by_c)
-    core = system.sample.common
-    core = core + np.diag(damping * np.diag(core) + ridge)
-    for part, _, coupling in system.sample.curvatures():
-        flat = coupling.reshape(-1, core.shape[0])
-        core = core - flat.T @ (inverse[:: system.stride][part] @ coupling).reshape(flat.shape)
+    core = np.zeros((2 * factors.rank**2,) * 2)
+    for part, _, coupling, common in system.sample.curvatures():
+        flat = coupling.reshape(-1, len(core))
+        core += common * (1 + damping * np.eye(len(core)))
+        core -= flat.T @ (inverse[:: system.stride][part] @ coupling).reshape(flat.shape)
+    core += ridge * np.eye(len(core))
     core *= len(factors.a) / len(system.sample.factors.a)
     outside = system.gram * (1 + damping * np.eye(factors.rank)) + ridge * np.eye(factors.rank)
     free_c = (factors.c > 0) | (slopes.c > 0) if rules.nonnegative_c else None

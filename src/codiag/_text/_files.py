@@ -52,10 +52,10 @@ def _is_packed(path: Path) -> bool:
     return path.suffix.lower() == ".gz"
 
 
-def open_text(path: Path, encoding: str | None = None) -> TextIO:
+def open_text(path: Path) -> TextIO:
     """Open a text file, packed or not, by default in UTF-8, with line ends as they are."""
     opened = gzip.open if _is_packed(path) else open
-    return opened(path, "rt", encoding=encoding or "utf-8-sig", newline="")
+    return opened(path, "rt", encoding="utf-8-sig", newline="")
 
 
 def reason_of(error: Exception) -> str:

@@ -160,20 +160,11 @@ def rank(
 
 
 def _save_table(path: Path, fit: Factorization) -> None:
-    """Write the entries of all factors, a row for each, in the labels of the data."""
-    from codiag._arrays import to_host
-    from codiag.labels import Labels
+    """Write factors with labels, standard errors and confidence intervals, in long form."""
+    from codiag.result import long_columns
 
-    labels = fit.problem.labels or Labels.counted(len(fit.shape))
-    rows: list[tuple[Any, ...]] = []
-    for mode, (factor, errors) in enumerate(zip(fit.factors, fit.entry_standard_errors, strict=True)):
-        index = labels.index(mode, fit.shape[mode])
-        texts = (index.astype(str) if index.dtype.kind == "M" else index).tolist()
-        for component, weight in enumerate(to_host(fit.weights).tolist()):
-            entries = zip(texts, to_host(factor)[:, component].tolist(), errors[:, component].tolist(), strict=True)
-            rows += [(component, weight, labels.names[mode], *entry) for entry in entries]
-    names = ("component", "weight", "mode", "label", "value", "standard_error")
-    write_table(path, dict(zip(names, zip(*rows, strict=True), strict=True)))
+    columns = long_columns(fit)
+    write_table(path, columns | {"label": columns["label"].astype(str)})
 
 
 def _tables_of(fit: Factorization) -> list[Any]:

@@ -107,7 +107,9 @@ def judge(
     workers: Workers = None,
     figure: Figure = None,
     report: Report = None,
-    pairs: Annotated[bool, typer.Option("--pairs", help="Rows have task, judge, first, second and choice.")] = False,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Rows are choices between two; recognized by columns.")
+    ] = False,
     ordered: Annotated[bool, typer.Option("--ordered", help="Labels are grades, in sorted order.")] = False,
     one_coin: OneCoin = False,
 ) -> None:
@@ -115,16 +117,22 @@ def judge(
     from codiag import plotting, reports
     from codiag.io import preference_votes
     from codiag.models import Jury
+    from codiag.models.jury import are_preferences
 
     run.check_outputs([path, columns.known_classes], workers=workers, figure=figure, report=report)
-    preferences = preference_votes(tables.read(path)) if pairs else None
-    if preferences is not None:
+    preferences = None
+    if pairs or (not columns.wide and are_preferences(tables.read(path).columns)):
+        preferences = preference_votes(tables.read(path))
+        run.note("" if pairs else "rows are choices between two answers, by their columns; --pairs says so")
         run.note(_about_invalid(preferences.invalid, "they are none of the two sides, nor a tie"))
     votes = columns.read(path, tables, run) if preferences is None else preferences.votes
     votes, known = columns.valid(votes, tables, run)
     model = Jury(ordered=ordered, one_coin=one_coin, random_state=run.seed).fit(votes, known)
     _show_and_save(model, path, run, workers)
     copies = [f"{one} and {other} have the same votes on all items." for one, other in model.copies_]
+    if preferences is not None:
+        ranks = {name: values.tolist() for name, values in preferences.ranking.items()}
+        run.show(table_of("ranking (Bradley-Terry), with 95 % intervals", ranks))
     run.show(*map(shown, [*reports.clusters_in_words(model), *copies, reports.effective_annotators(model)]))
     run.save(figure, lambda file: plotting.dependence(model).savefig(file))
     run.save(report, lambda file: reports.jury_report(model, file, preferences=preferences, title=Path(path).name))

@@ -132,10 +132,12 @@ class Constraint(ABC):
         Parameters
         ----------
         move : array of shape (d, rank), or a stack of them
+            Added to the factor.
 
         Returns
         -------
-        array of the same shape
+        array of the shape of the move
+            The change of the slope.
 
         Examples
         --------

@@ -29,7 +29,7 @@ FLAGS: dict[str, Callable[[Any], Any]] = {
 """How a property of several constraints follows from those of each."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Combined(Constraint):
     """All of several constraints: one may say which factors are possible, and others add penalties."""
 
@@ -45,6 +45,9 @@ class Combined(Constraint):
             )
         for name, combined in FLAGS.items():
             object.__setattr__(self, name, combined(getattr(rule, name) for rule in self.rules))
+
+    def __repr__(self) -> str:
+        return repr(list(self.rules))
 
     @property
     def is_open(self) -> bool:
@@ -71,10 +74,10 @@ class Combined(Constraint):
         return sum((rule.penalty_product(move) for rule in self.rules[1:]), self.rules[0].penalty_product(move))
 
     def project(self, factor: Array) -> Array:
-        return reduce(lambda moved, rule: rule.project(moved), self.rules, factor)
+        return reduce(lambda part, rule: rule.project(part), self.rules, factor)
 
     def proximal(self, factor: Array, step: Array) -> Array:
-        return self.project(reduce(lambda moved, rule: rule.proximal(moved, step), self.rules, factor))
+        return self.project(reduce(lambda part, rule: rule.proximal(part, step), self.rules, factor))
 
     def solve(self, gram: Array, product: Array, start: Array) -> Array:
         exact = next((rule for rule in self.rules if rule.is_hard), self.rules[0])
@@ -84,7 +87,7 @@ class Combined(Constraint):
         return reduce(lambda free, rule: free * rule.free_variables(factor, slope), self.rules, 0 * factor + 1)
 
     def tangent(self, factor: Array, move: Array) -> Array:
-        return reduce(lambda moved, rule: rule.tangent(factor, moved), self.rules, move)
+        return reduce(lambda part, rule: rule.tangent(factor, part), self.rules, move)
 
     def order_of(self, factor: Array) -> list[int] | None:
         return next((order for rule in self.rules if (order := rule.order_of(factor)) is not None), None)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from codiag._arrays import Array, array_namespace, asarray_like, take, to_host
 from codiag._checks import as_number_array
@@ -14,7 +13,7 @@ from codiag.constraints._base import Constraint
 from codiag.constraints._penalty import Penalty
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prior(Penalty):
     r"""Columns are near known ones, up to their sizes: spectra of pure substances, say.
 
@@ -76,6 +75,9 @@ class Prior(Penalty):
             )
         object.__setattr__(self, "target", target)
 
+    def __repr__(self) -> str:
+        return f"Prior({int(np.sum(~np.isnan(self.target)))} entries, strength={self.strength})"
+
     def penalty_product(self, move: Array) -> Array:
         known = ~np.isnan(self.target)
         target = np.where(known, self.target, 0.0)
@@ -90,6 +92,8 @@ class Prior(Penalty):
 
     def order_of(self, factor: Array) -> list[int] | None:
         """Return the order of columns that are most alike those of the target."""
+        from scipy.optimize import linear_sum_assignment
+
         target, columns = np.nan_to_num(self.target), to_host(factor)
         norms = [np.maximum(np.linalg.norm(part, axis=0), 1e-300) for part in (target, columns)]
         overlaps = np.abs((target / norms[0]).T @ (columns / norms[1]))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import nnls
 
 from codiag._arrays import Array, array_namespace, asarray_like, to_host
 from codiag.constraints._base import Constraint
@@ -46,8 +45,8 @@ class Simplex(Constraint):
         bounds = (xp.cumulative_sum(falling, axis=1) - 1) / ranks
         last = xp.sum(xp.astype(falling > bounds, factor.dtype), axis=1, keepdims=True)
         chosen = xp.astype(ranks[None, :] == last, factor.dtype)
-        moved = factor - xp.sum(chosen * bounds, axis=1, keepdims=True)
-        return xp.where(moved > 0, moved, xp.zeros_like(moved))
+        above = factor - xp.sum(chosen * bounds, axis=1, keepdims=True)
+        return xp.where(above > 0, above, xp.zeros_like(above))
 
     def free_variables(self, factor: Array, slope: Array) -> Array:
         xp = array_namespace(factor)
@@ -71,8 +70,10 @@ class Simplex(Constraint):
         --------
         >>> import numpy as np
         >>> from codiag.constraints import Simplex
-        >>> Simplex.shares(np.array([[1.0, 6.0], [3.0, 2.0]])).tolist()
+        >>> Simplex.shares(np.array([[1.0, 6.0], [3.0, 2.0]])).round(6).tolist()
         [[0.25, 0.75], [0.75, 0.25]]
         """
+        from scipy.optimize import nnls
+
         columns = np.asarray(to_host(factor), dtype=np.float64)
         return np.asarray(columns * nnls(columns, np.ones(len(columns)))[0])

@@ -148,9 +148,11 @@ def loudness(residual: np.ndarray, seen: np.ndarray) -> list[np.ndarray]:
     return found
 
 
-def leverages(factors: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the leverage of each index of each mode, the diagonal of the projection on the range of the factor."""
-    return [np.sum(squared_magnitudes(np.linalg.qr(factor)[0]), axis=1) for factor in factors]
+def leverages(factor: np.ndarray) -> np.ndarray:
+    """Return the leverages of the rows of a factor, shape (d,): the diagonal of the projection onto its columns."""
+    left, values, _ = np.linalg.svd(factor, full_matrices=False)
+    nonzero = values > max(factor.shape) * np.finfo(float).eps * values[0]
+    return np.asarray(np.sum(squared_magnitudes(left[:, nonzero]), axis=1))
 
 
 def empty_rows(fit: Factorization) -> list[list[int]]:

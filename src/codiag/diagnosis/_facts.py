@@ -36,6 +36,14 @@ DETERMINED, ROUGHLY, NOT, UNKNOWN = "determined", "roughly determined", "not det
 """Verdicts on a component, by its expected congruence with the true one: at least `EQUAL`, at least `FAIR`, less."""
 
 
+def verdict_by(error: float) -> str:
+    """Return the verdict on a component whose column has a standard error, relative to its length."""
+    if math.isnan(error):
+        return UNKNOWN
+    congruence = 1 - error**2 / 2
+    return DETERMINED if congruence >= EQUAL else ROUGHLY if congruence >= FAIR else NOT
+
+
 @dataclass(frozen=True, eq=False)
 class Facts:
     """What an assessment is made of, each computed when it is asked for.
@@ -63,8 +71,7 @@ class Facts:
     @cached_property
     def labels(self) -> Labels:
         """Names of modes and indices; numbers where there are none."""
-        known, order = self.fit.problem.labels, len(self.fit.shape)
-        return known or Labels(tuple(f"mode {mode}" for mode in range(order)), (None,) * order)
+        return self.fit._labels
 
     @cached_property
     def residual(self) -> np.ndarray | None:
@@ -240,13 +247,10 @@ class Facts:
             return NOT, "the noise is not known, since there are no more entries than parameters"
         if self.significances[r] <= 1:
             return NOT, "not significant, since noise may have terms as large"
-        error = float(self.errors[r])
-        if math.isnan(error):
-            return UNKNOWN, "standard errors were not computed"
-        congruence = 1 - error**2 / 2
-        if congruence >= EQUAL:
-            return DETERMINED, ""
-        return ROUGHLY if congruence >= FAIR else NOT, self._reason(r, error)
+        verdict = verdict_by(error := float(self.errors[r]))
+        if verdict == UNKNOWN:
+            return verdict, "standard errors were not computed"
+        return verdict, "" if verdict == DETERMINED else self._reason(r, error)
 
     def _reason(self, r: int, error: float) -> str:
         """Return why a component is not determined."""
@@ -321,7 +325,7 @@ class Facts:
         samples = Table(
             mode=np.concatenate([np.full(size, mode) for mode, size in enumerate(fit.shape)]),
             label=np.concatenate([self.labels.index(mode, fit.shape[mode]).astype(str) for mode in modes]),
-            leverage=np.concatenate(leverages(self.factors)),
+            leverage=np.concatenate([leverages(factor) for factor in self.factors]),
             residual=np.concatenate(self.loudness),
             carries=np.concatenate(carried),
         )

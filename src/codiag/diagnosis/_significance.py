@@ -22,9 +22,8 @@ import numpy as np
 import scipy
 
 from codiag._arrays import adjoint, conjugate, to_double, to_host
-from codiag.inference import along, lags_of, shared_gain, weights_of
+from codiag.inference import along, lags_of, residual_of, shared_gain
 from codiag.least_squares import NEGLIGIBLE, GeneralizedObjective, strongest_terms
-from codiag.problem import Problem
 from codiag.tensors import DenseTensor, with_random_signs
 
 if TYPE_CHECKING:
@@ -76,9 +75,8 @@ class SignFlips:
         problem = fit._data
         if problem is None or problem.tensor.shape != fit.shape or not fit._noise > 0:
             return None
-        residual = to_double(to_host(problem.tensor.to_dense())) - to_double(to_host(fit._components.to_dense()))
-        weights = _roots_of_weights(problem)
-        residual = residual if weights is None else residual * weights
+        residual, _, weights = residual_of(fit, problem)
+        weights = None if weights is None else np.sqrt(weights / problem.data.mean_weight)
         size = float(np.linalg.norm(residual))
         if not size > 0:
             return None
@@ -263,9 +261,3 @@ def _deviance_residual(fit: Factorization, residual: np.ndarray) -> np.ndarray:
     halves = to_host(objective.loss.value(objective.listed.values, objective.model(fit._components)))
     sizes = np.sqrt(2 * np.where(residual == 0, 0.0, halves) / fit._data.data.mean_weight)
     return np.where(np.isfinite(sizes), np.sign(residual) * sizes, residual)
-
-
-def _roots_of_weights(problem: Problem) -> np.ndarray | None:
-    """Return the roots of the weights of entries relative to their mean; None if all count equally."""
-    weights = weights_of(problem)
-    return None if weights is None else np.sqrt(weights / problem.data.mean_weight)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy
@@ -16,7 +16,15 @@ from codiag._checks import RNGLike, as_generator, as_number, as_share, check_n_j
 from codiag._progress import progress_if
 from codiag._text import counted, escape_control, html_table, text_table
 from codiag.inference._intervals import ConfidenceIntervals
-from codiag.least_squares import Limits, largest_product, minimize, unit_components
+from codiag.least_squares import (
+    Limits,
+    NormalEquations,
+    RowEquations,
+    largest_product,
+    minimize,
+    settle,
+    unit_components,
+)
 from codiag.problem import Problem, Symmetry, interior
 from codiag.result import given_covariances, has_few_entries, unwhitened, whitened
 from codiag.tensors import DenseTensor, FactoredTensor
@@ -26,6 +34,12 @@ if TYPE_CHECKING:
 
 REFIT = Limits(max_iter=50, tol=1e-6)
 """Limits for the fit of a resample, which begins at the fit of all samples: far below its error."""
+
+BATCH = 2**22
+"""Entries times components of all resamples that are swept together, at most."""
+
+Refit: TypeAlias = tuple[np.ndarray, list[np.ndarray]]
+"""The weights and the factors of a fit to a resample."""
 
 
 def part_of(problem: Problem, rows: Mapping[int, np.ndarray], *, symmetric: Symmetry = False) -> Problem | None:
@@ -217,8 +231,11 @@ def bootstrap(
     rng, size = as_generator(rng, apart=True), fit.shape[mode]
     draws = [np.sort(rng.integers(size, size=size)) for _ in range(n)]
     with progress_if(progress, "refitting"), few_threads(largest_product(problem)):
-        refits = Parallel(n_jobs=n_jobs)(delayed(_refit)(problem, fit._components, mode, rows) for rows in draws)
-    found = [refit for refit in refits if refit is not None]
+        known = _refits_together(problem, fit._components, mode, draws)
+        rest = [place for place, refit in enumerate(known) if refit is None]
+        found = Parallel(n_jobs=n_jobs)(delayed(_refit)(problem, fit._components, mode, draws[place]) for place in rest)
+    refits = dict(enumerate(known)) | dict(zip(rest, found, strict=True))
+    found = [refit for refit in refits.values() if refit is not None]
     if len(found) < 2:
         raise ValueError("mode must leave observed entries in resamples; almost none of them has any")
     factors = [
@@ -249,23 +266,76 @@ def _problem_of(fit: Factorization, mode: Any) -> Problem:
     return problem.in_double_precision()
 
 
-def _refit(
-    problem: Problem, start: FactoredTensor, mode: int, rows: np.ndarray
-) -> tuple[np.ndarray, list[np.ndarray]] | None:
+def _refits_together(
+    problem: Problem, start: FactoredTensor, mode: int, draws: Sequence[np.ndarray]
+) -> list[Refit | None]:
+    """Return the refits that sweeps of all of them together have found; None for others."""
+    refits: list[Refit | None] = [None] * len(draws)
+    if not _can_be_swept(problem):
+        return refits
+    counts = np.stack([np.bincount(rows, minlength=problem.tensor.shape[mode]) for rows in draws]).astype(np.float64)
+    begun = unit_components(start)
+    n_at_once = max(BATCH // (math.prod(problem.tensor.shape) * begun.rank), 1)
+    for begin in range(0, len(draws), n_at_once):
+        some = counts[begin : begin + n_at_once]
+        for place, refit in enumerate(_swept(problem, begun, mode, some), begin):
+            refits[place] = refit
+    return refits
+
+
+def _can_be_swept(problem: Problem) -> bool:
+    """Return whether sweeps minimize the objective: least squares of an array, each mode free or of one sign."""
+    rules = [rule for rule in problem.constraints or () if rule is not None]
+    is_plain = problem.loss is None and not problem.shared and not problem.symmetric and problem.tensor.holds_entries
+    return is_plain and all(rule.is_cone and not rule.ridge for rule in rules)
+
+
+def _swept(problem: Problem, start: FactoredTensor, mode: int, counts: np.ndarray) -> list[Refit | None]:
+    """Return refits of samples that count a number of times each, (n, d_m), from sweeps that begin at a fit."""
+    entries, xp = problem.tensor.to_dense(), array_namespace(problem.tensor.reference)
+    times, one_sided = asarray_like(counts, entries), [rule is not None for rule in problem.constraints or ()]
+    equations: NormalEquations | RowEquations = NormalEquations(entries[None, ...], one_sided, times, mode)
+    if problem.entries is not None:
+        weights = problem.observed_mask() if problem.weights is None else to_host(problem.weights)
+        shares = asarray_like(weights.astype(np.float64), entries)
+        equations = RowEquations(entries, shares, one_sided, times, mode)
+    sizes = xp.abs(start.weights) ** (1 / start.order)
+    signs = array_namespace(sizes).where(start.weights < 0, -1.0 + 0 * sizes, 1.0 + 0 * sizes)
+    factors = [factor * sizes * (signs if other == 0 else 1) for other, factor in enumerate(start.factors)]
+    stacked = [xp.stack([factor] * len(counts)) for factor in factors]
+    settled = settle(equations, stacked, max_sweeps=REFIT.max_iter, tol=REFIT.tol)
+    ends = [to_host(factor) for factor in settled.factors]
+    ends[mode] = ends[mode] * np.sqrt(counts)[:, :, None]
+    weights, aligned = _aligned(ends, start)
+    is_there = settled.converged & np.all(np.isfinite(weights), axis=1)
+    return [
+        (weights[place], [factor[place] for factor in aligned]) if is_there[place] else None
+        for place in range(len(counts))
+    ]
+
+
+def _refit(problem: Problem, start: FactoredTensor, mode: int, rows: np.ndarray) -> Refit | None:
     """Return weights and factors of the fit to some rows, with the signs or phases of the fit to all of them."""
     part = part_of(problem, {mode: rows}, symmetric=problem.shared)
     if part is None:
         return None
     kept = [take(factor, rows, 0) if other == mode else factor for other, factor in enumerate(start.factors)]
     begun = FactoredTensor(start.weights, kept, symmetric=False)
-    found = unit_components(_minimum(part, begun, _covariances_of(problem, mode, rows)))
-    factors = []
-    for other, factor in enumerate(map(to_host, found.factors)):
-        products = np.sum(np.conj(factor) * to_host(begun.factors[other]), axis=0)
+    found = _minimum(part, begun, _covariances_of(problem, mode, rows))
+    return _aligned([to_host(found.weights) * to_host(found.factors[0]), *map(to_host, found.factors[1:])], begun)
+
+
+def _aligned(ends: Sequence[np.ndarray], start: FactoredTensor) -> Refit:
+    """Return the weights and unit factors (..., d_m, k) of components, with the signs or phases of a start."""
+    weights, factors = np.sign(to_host(start.weights)), []
+    for end, before in zip(ends, map(to_host, start.factors), strict=True):
+        norms = np.linalg.norm(end, axis=-2, keepdims=True)
+        products = np.sum(np.conj(end) * before, axis=-2, keepdims=True)
         sizes = np.abs(products)
-        factors.append(factor * np.where(sizes > 0, products / np.where(sizes > 0, sizes, 1.0), 1.0))
-    scale = math.sqrt(problem.tensor.shape[mode] / rows.size)
-    return np.abs(to_host(found.weights)) * np.sign(to_host(start.weights)) * scale, factors
+        phases = np.where(sizes > 0, products / np.where(sizes > 0, sizes, 1.0), 1.0)
+        weights = weights * norms[..., 0, :]
+        factors.append(end / np.where(norms > 0, norms, 1.0) * phases)
+    return weights, factors
 
 
 def _covariances_of(problem: Problem, mode: int, rows: np.ndarray) -> list[np.ndarray] | None:

@@ -122,8 +122,7 @@ def noise_in_words(fit: Factorization) -> str:
     """Say for which noise the errors of a fit are valid."""
     if given_covariances(fit) is not None:
         return "that of the covariances that were given"
-    labels = fit.problem.labels
-    names = [f"mode {mode}" for mode in range(len(fit.shape))] if labels is None else labels.names
+    names = fit._labels.names
     if fit._deviance is not None and fit._deviance.has_right_variance:
         return f"that of {fit.problem.loss!r}"
     if fit._deviance is not None:

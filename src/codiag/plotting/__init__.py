@@ -26,7 +26,6 @@ from codiag.plotting._diagnostics import (
     draw_choice,
     draw_residuals,
     leverage,
-    leverages,
     residual_entries,
     residuals,
     root_mean_squares,
@@ -38,7 +37,6 @@ from codiag.plotting._modes import (
     extremes,
     is_line,
     is_ordered,
-    labels_of,
     name_along,
 )
 from codiag.plotting._parafac2 import draw_parafac2

@@ -10,7 +10,7 @@ import numpy as np
 from codiag._arrays import is_complex, to_host
 from codiag._checks import as_number
 from codiag._text import counted
-from codiag.plotting._modes import different_modes, draw_along, is_line, is_ordered, labels_of, name_along
+from codiag.plotting._modes import different_modes, draw_along, is_line, is_ordered, name_along
 from codiag.plotting._style import INK, PIXELS, color_of, grid_of_axes, plain, shown
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def components(
     """
     as_number("n_components", n_components, integer=True)
     columns = _columns(fit, spatial)
-    labels, n_rows = labels_of(fit), min(fit.rank, int(n_components))
+    labels, n_rows = fit._labels, min(fit.rank, int(n_components))
     n_rows = min(n_rows, MOST_ROWS) if axes is None else n_rows
     size = (WIDTH * len(columns) + 1.5, HEIGHT * n_rows + (0.75 if all(map(is_ordered, labels.values)) else 1.3))
     with grid_of_axes(axes, (n_rows, len(columns)), size) as (figure, grid):

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
-from codiag._arrays import Array, TensorLike, is_complex, to_host
+from codiag._arrays import Array, TensorLike, is_complex, to_double, to_host
+from codiag.diagnosis import leverages
 from codiag.labels import read_like
-from codiag.plotting._modes import different_modes, draw_along, is_line, is_ordered, labels_of, name_along
+from codiag.plotting._modes import different_modes, draw_along, is_line, is_ordered, name_along
 from codiag.plotting._style import (
     INK,
     MUTED,
@@ -77,7 +78,7 @@ def residuals(fit: Factorization, tensor: TensorLike, *, mask: Array | None = No
 
 def draw_residuals(fit: Factorization, entries: np.ndarray, axes: Any = None) -> Any:
     """Draw residuals that were computed by `residual_entries`, and return the figure."""
-    labels, modes = labels_of(fit), different_modes(fit)
+    labels, modes = fit._labels, different_modes(fit)
     n_named = sum(not is_ordered(labels.values[mode]) for mode in modes)
     size = (6.4, 1.5 * len(modes) + 0.6 * n_named + 2.6)
     with grid_of_axes(axes, (len(modes) + 1, 1), size) as (figure, grid):
@@ -92,7 +93,7 @@ def draw_residuals(fit: Factorization, entries: np.ndarray, axes: Any = None) ->
 
 def _draw_against(axis: Any, fit: Factorization, mode: int, values: np.ndarray, level: float, top: float) -> None:
     """Draw values along a mode and a dashed line at a level; the panel ends at `top` times the largest of both."""
-    labels = labels_of(fit)
+    labels = fit._labels
     line = is_line(labels.values[mode], to_host(fit.factors[mode]))
     draw_along(axis, labels.values[mode], values, OURS, line=line)
     axis.axhline(level, color=MUTED, linewidth=1, linestyle="--")
@@ -174,23 +175,16 @@ def leverage(fit: Factorization, *, axes: Any = None) -> Any:
     >>> len(codiag.plotting.leverage(fit).axes)
     3
     """
-    labels, modes = labels_of(fit), different_modes(fit)
+    labels, modes = fit._labels, different_modes(fit)
     n_named = sum(not is_ordered(labels.values[mode]) for mode in modes)
     with grid_of_axes(axes, (len(modes), 1), (6.4, 1.5 * len(modes) + 0.6 * n_named + 0.5)) as (figure, grid):
         for axis, mode in zip(grid[:, 0], modes, strict=True):
-            values, index = leverages(to_host(fit._components.factors[mode])), labels.values[mode]
+            values, index = leverages(to_double(to_host(fit._components.factors[mode]))), labels.values[mode]
             _draw_against(axis, fit, mode, values, float(np.mean(values)), 1.25)
             _name_large(axis, index, values)
         if axes is None:
             figure.suptitle("Leverage of every index (dashed: mean)", fontsize=11, color=INK)
     return figure
-
-
-def leverages(factor: np.ndarray) -> np.ndarray:
-    """Return the leverages of the rows of a factor, shape (d,)."""
-    left, values, _ = np.linalg.svd(factor.astype(np.float64), full_matrices=False)
-    nonzero = values > max(factor.shape) * np.finfo(float).eps * values[0]
-    return np.asarray(np.sum(left[:, nonzero] ** 2, axis=1))
 
 
 def _name_large(axis: Any, index: np.ndarray | None, values: np.ndarray) -> None:

@@ -8,7 +8,6 @@ from unicodedata import east_asian_width
 
 import numpy as np
 
-from codiag.labels import Labels
 from codiag.plotting._style import MUTED, families, log_axis, shown
 
 if TYPE_CHECKING:
@@ -16,13 +15,6 @@ if TYPE_CHECKING:
 
 MARKED, SEPARATE, MOST = 30, 100, 4000
 """Largest numbers of points that have marks, of categories with a bar each, and of points that are drawn."""
-
-
-def labels_of(fit: Factorization) -> Labels:
-    """Return the labels of a fit, or the numbers of its modes."""
-    if fit.problem.labels is not None:
-        return fit.problem.labels
-    return Labels(tuple(f"mode {mode}" for mode in range(len(fit.shape))), (None,) * len(fit.shape))
 
 
 def different_modes(fit: Factorization) -> list[int]:

@@ -15,7 +15,6 @@ from codiag.plotting import (
     different_modes,
     draw_residuals,
     is_ordered,
-    labels_of,
     leverage,
     name_component,
     residual_entries,
@@ -182,11 +181,11 @@ def _evidence(choice: RankChoice) -> dict[str, Any]:
 
 
 def _mode_names(fit: Factorization) -> list[str]:
-    return ["all modes"] if fit._symmetric else [labels_of(fit).names[mode] for mode in different_modes(fit)]
+    return ["all modes"] if fit._symmetric else [fit._labels.names[mode] for mode in different_modes(fit)]
 
 
 def _component_table(fit: Factorization, diagnosis: Assessment) -> Table:
-    labels, weights, errors = labels_of(fit), to_host(fit.weights), fit.weight_standard_errors
+    labels, weights, errors = fit._labels, to_host(fit.weights), fit.weight_standard_errors
     peaks = [
         [_label(labels.values[mode], at) for at in np.argmax(np.abs(to_host(fit._components.factors[mode])), axis=0)]
         for mode in different_modes(fit)
@@ -201,7 +200,7 @@ def _component_table(fit: Factorization, diagnosis: Assessment) -> Table:
 
 def _component_panels(fit: Factorization) -> Panels:
     """Return the components as figures, one for each mode."""
-    labels, names, n_rows = labels_of(fit), _mode_names(fit), min(fit.rank, DRAWN)
+    labels, names, n_rows = fit._labels, _mode_names(fit), min(fit.rank, DRAWN)
     named = any(not is_ordered(labels.values[mode]) for mode in different_modes(fit))
     with separate_panels(len(names), n_rows, HEIGHT * n_rows + (1.3 if named else 0.75)) as grid:
         components(fit, n_components=n_rows, axes=grid)

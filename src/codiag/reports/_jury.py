@@ -81,6 +81,7 @@ def jury_report(
         copies=[f"{one} and {other}" for one, other in model.copies_],
         judges=_judge_table(judges, preferences),
         pairs=preferences is not None,
+        ranking=None if preferences is None else _ranking_table(preferences.ranking),
         accuracies=_accuracy_panel(judges, 1 / len(model.classes_)),
         dependence=_dependence_panel(model),
         certainty=certainty,
@@ -134,6 +135,16 @@ def _judge_table(judges: dict[str, np.ndarray], preferences: Preferences | None)
         columns["position bias"] = _position_biases(judges["worker"], preferences.position_bias)
     order = np.argsort(-judges["accuracy"], kind="stable").tolist()
     return Table(list(columns), [[column[i] for column in columns.values()] for i in order], ["judge", "cluster"])
+
+
+def _ranking_table(ranking: Any) -> Table:
+    """Return answers by strength, with intervals."""
+    columns = zip(*(column.tolist() for column in ranking.values()), strict=True)
+    rows = [
+        [name, f"{strength:+.2f}", f"{low:+.2f} to {high:+.2f}", f"{won:.1%}", count]
+        for name, strength, low, high, won, count in columns
+    ]
+    return Table(["answer", "strength", "95 % interval", "win rate", "choices"], rows, ["answer"])
 
 
 def _position_biases(workers: np.ndarray, biases: Any) -> list[str]:

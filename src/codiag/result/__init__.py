@@ -1,6 +1,6 @@
 """The result of a fit: components in their final form, errors, files, exports."""
 
-from codiag.result._exports import as_array_of_samples
+from codiag.result._exports import as_array_of_samples, long_columns
 from codiag.result._factorization import Factorization
 from codiag.result._linearization import has_few_entries
 from codiag.result._separation import separation

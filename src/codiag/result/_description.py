@@ -36,12 +36,11 @@ def _of_model(fit: Factorization) -> str:
     share = 100 * n_missing / math.prod(fit.shape)
     missing = f", of which {share:.2g} % of the entries are missing," if n_missing else ""
     rules = [None if rule is None else repr(rule) for rule in problem.constraints or ()]
-    names = [f"mode {mode}" for mode in range(len(fit.shape))] if problem.labels is None else problem.labels.names
     bound = ""
     if rules and len(set(rules)) == 1:
         bound = f", with the constraint {rules[0]} on all factors"
     elif any(rules):
-        on = [f"{rule} on {name}" for name, rule in zip(names, rules, strict=True) if rule]
+        on = [f"{rule} on {name}" for name, rule in zip(fit._labels.names, rules, strict=True) if rule]
         bound = f", with the constraints {', '.join(on)}"
     shared = f", one factor for modes {problem.shared}" if problem.shared else ""
     shared = ", one factor for all modes" if problem.symmetric is True else shared

@@ -44,10 +44,8 @@ def as_dataset(fit: Factorization, *, standard_errors: bool) -> Any:
     return Dataset(variables, coords, about)
 
 
-def as_table(fit: Factorization, library: str, *, standard_errors: bool) -> Any:
-    """Return what `Factorization.to_table` does."""
-    import narwhals.stable.v1 as nw
-
+def long_columns(fit: Factorization, *, standard_errors: bool = True) -> dict[str, np.ndarray]:
+    """Return the columns of a table with a row for each entry of each factor."""
     labels = fit.problem.labels or Labels.counted(len(fit.shape))
     bounds = fit.conf_int() if standard_errors else None
     parts: dict[str, list[np.ndarray]] = {name: [] for name in ("component", "weight", "mode", "label", "value")}
@@ -64,7 +62,14 @@ def as_table(fit: Factorization, library: str, *, standard_errors: bool) -> Any:
                 parts[name].append(bound.T.ravel())
     if len({values.dtype.kind for values in parts["label"]}) > 1:
         parts["label"] = [values.astype(str) for values in parts["label"]]
-    columns = {name: np.concatenate(values) for name, values in parts.items()}
+    return {name: np.concatenate(values) for name, values in parts.items()}
+
+
+def as_table(fit: Factorization, library: str, *, standard_errors: bool) -> Any:
+    """Return what `Factorization.to_table` does."""
+    import narwhals.stable.v1 as nw
+
+    columns = long_columns(fit, standard_errors=standard_errors)
     return nw.from_dict(columns, native_namespace=import_module(library)).to_native()
 
 

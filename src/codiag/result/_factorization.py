@@ -17,6 +17,7 @@ from codiag._arrays import Array, all_equal, epsilon, to_double, to_host
 from codiag._checks import RNGLike, as_flag, as_share, attribute_hint
 from codiag._text import as_npz, as_path, counted, escape_control, reason_of
 from codiag.constraints import ConstraintsLike
+from codiag.labels import Labels
 from codiag.losses import Loss
 from codiag.problem import History, LogEntry, Problem, combined_weights
 from codiag.result._files import KNOWN, RuleNotGivenError, read_fit, write_fit
@@ -122,6 +123,12 @@ class Factorization:
     def _symmetric(self) -> bool:
         """Whether all modes share a factor."""
         return all_equal(self.factors)
+
+    @cached_property
+    def _labels(self) -> Labels:
+        """The labels of the problem, or numbers in words."""
+        names = tuple(f"mode {mode}" for mode in range(len(self.shape)))
+        return self.problem.labels or Labels(names, (None,) * len(names))
 
     @cached_property
     def _components(self) -> FactoredTensor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from codiag._arrays import (
     few_threads,
     matrix_transpose,
     normal_draws,
+    on_host,
     squared_magnitudes,
     to_host,
 )
@@ -84,6 +86,11 @@ class _Member:
     rng: np.random.Generator
     log: Log = field(default_factory=Log)
     ends: list[LocalMinimum] = field(default_factory=list)
+
+    @cached_property
+    def on_host(self) -> Problem:
+        """The problem with its tensor in the memory of the host."""
+        return self.problem if on_host(self.problem.tensor.reference) else self.problem.on_host()
 
     @property
     def best(self) -> LocalMinimum:
@@ -192,7 +199,8 @@ class _Together:
         return self._xp.take(self._entries, self._xp.asarray([own.place for own in members]), axis=0)
 
     def _stacked(self, components: Sequence[FactoredTensor]) -> list[Array]:
-        return [self._xp.stack(list(factors)) for factors in zip(*(own.factors for own in components), strict=True)]
+        factors = zip(*(own.factors for own in components), strict=True)
+        return [asarray_like(np.stack(own), self._entries) for own in factors]
 
     def _residuals(self, members: Sequence[_Member], factors: Sequence[Array]) -> Array:
         entries, model = self._of(members), factors[0] @ matrix_transpose(columnwise_kronecker(factors[1:]))
@@ -202,26 +210,29 @@ class _Together:
         """Take note of where sweeps have ended, with objectives that are sums of squares."""
         xp, gaps = self._xp, self._residuals(members, settled.factors)
         values = to_host(xp.sum(squared_magnitudes(gaps), axis=tuple(range(1, gaps.ndim)))) / 2
-        excess, bounds = stacked_excess(gaps), _removal_bounds(settled.factors)
-        weights = asarray_like(np.ones(self._rank), settled.factors[0])
+        host = [to_host(factor) for factor in settled.factors]
+        excess, bounds = stacked_excess(gaps), _removal_bounds(host)
         for i, own in enumerate(members):
-            components = FactoredTensor(weights, [factor[i, :, :] for factor in settled.factors], symmetric=False)
+            components = FactoredTensor(np.ones(self._rank), [factor[i] for factor in host], symmetric=False)
             ended = (int(settled.n_sweeps[i]), bool(settled.converged[i]))
-            end = LocalMinimum(own.problem, OptimizeResult(components, float(values[i]), *ended))
-            known: dict[str, Any] = {"residual": DenseTensor.of(gaps[i, ...], symmetric=False)}
+            result = OptimizeResult(components, float(values[i]), *ended)
+            term, known = largest_noise_term(own.problem, 2 * result.objective), dict[str, Any]()
             if excess[i] <= 1:
                 known["is_noise"] = True
-            term = largest_noise_term(own.problem, 2 * end.objective)
             if term > 0 and np.all(bounds[i] > WEAK_RATIO**2 * term):
                 known["contributions"] = bounds[i] / term
+            # What is not known yet is computed on the host.
+            problem = own.problem if len(known) == len(("is_noise", "contributions")) else own.on_host
+            if problem is not own.problem or on_host(gaps):
+                known["residual"] = DenseTensor.of(to_host(gaps[i, ...]), symmetric=False)
+            end = LocalMinimum(problem, result)
             vars(end).update(known)
             own.ends.append(end)
             own.log.add(name, ended[0], end.relative_error)
 
 
-def _removal_bounds(factors: Sequence[Array]) -> np.ndarray:
+def _removal_bounds(factors: Sequence[np.ndarray]) -> np.ndarray:
     """Return twice what `removal_bounds` does, for components of stacked factors: (n, k)."""
-    host = [to_host(factor) for factor in factors]
-    norms = [np.linalg.norm(factor, axis=1, keepdims=True) + TINY for factor in host]
+    norms = [np.linalg.norm(factor, axis=1, keepdims=True) + TINY for factor in factors]
     squares = np.prod([norm[:, 0, :] ** 2 for norm in norms], axis=0)
-    return squares * unit_bounds([factor / norm for factor, norm in zip(host, norms, strict=True)])
+    return squares * unit_bounds([factor / norm for factor, norm in zip(factors, norms, strict=True)])

@@ -29,7 +29,6 @@ from codiag.synthetic._latent_variables import (
     Crowd,
     Graph,
     crowd_votes,
-    jury_votes,
     mixed_membership_graph,
     worker_confusions,
 )

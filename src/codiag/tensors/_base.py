@@ -739,6 +739,12 @@ class StoredTensor(Tensor):
         products: list[Array] = self.read(Products(factors))[0]
         return products
 
+    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
+        from codiag.tensors._factored import FactoredTensor
+
+        model = FactoredTensor(weights, factors, symmetric=False).squared_norm()
+        return (self.squared_norm() + model - self.squared_distance(weights, factors)) / 2
+
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         return float(self.read(SquaredDistance(weights, factors))[0])
 

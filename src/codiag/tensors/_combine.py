@@ -178,9 +178,6 @@ class ScaledTensor(StoredTensor):
     def squared_norm(self) -> float:
         return scaled_square(self.tensor.squared_norm(), self.scale)
 
-    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
-        return self.scale * self.tensor.inner(weights, factors)
-
     def to_dense(self) -> Array:
         return self.scale * self.tensor.to_dense()
 

@@ -16,23 +16,19 @@ from codiag._arrays import (
     Array,
     array_namespace,
     blocks,
-    conjugate,
     few_threads,
     in_threads,
     is_complex,
     n_threads,
     on_host,
-    real_part,
     to_double,
-    to_double_if_cheap,
     to_host,
-    to_namespace,
     widest,
 )
 from codiag._checks import as_number_array
 from codiag.tensors._base import StoredTensor, Tensor, check_shape, check_symmetric_shape, declared_symmetry
 from codiag.tensors._sketch import check_range, entry_count, is_large
-from codiag.tensors._sums import Chunk, Contributions, Sum, added, khatri_rao, logged
+from codiag.tensors._sums import Chunk, Contributions, Sum, added, logged
 
 
 class DenseTensor(StoredTensor):
@@ -173,20 +169,6 @@ class DenseTensor(StoredTensor):
 
     def squared_norm(self) -> float:
         return self.sketch().squared_norm
-
-    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
-        exact = to_double_if_cheap(self.reference)
-        xp = array_namespace(exact)
-        weights, ordered = (
-            to_namespace(weights, exact),
-            [to_namespace(factors[mode], exact) for mode in self._memory_order],
-        )
-        total = 0.0
-        for rows, block in self._slabs(self._memory_order, width=weights.shape[0]):
-            columns = khatri_rao([ordered[0][rows, :] * weights, *ordered[1:-1]])
-            model = columns @ xp.matrix_transpose(ordered[-1])
-            total += float(xp.sum(real_part(conjugate(xp.reshape(to_double_if_cheap(block), model.shape)) * model)))
-        return total
 
     def to_dense(self) -> Array:
         return self._cast(self._entries)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from benchmarks.judges import jury_votes
 from codiag.models.crowd import CrowdModel, Prior, as_votes, expect, maximize
 from codiag.models.jury import (
     GUESSES,
@@ -22,7 +23,7 @@ from codiag.models.jury import (
     measure_dependence,
     run_clusters,
 )
-from codiag.synthetic import crowd_votes, jury_votes, worker_confusions
+from codiag.synthetic import crowd_votes, worker_confusions
 
 
 def outcomes(n_workers, k):

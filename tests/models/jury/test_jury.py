@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from benchmarks.judges import jury_votes
 from codiag.models import DawidSkene, Jury
 from codiag.models.crowd import as_votes
 from codiag.models.jury import find_clusters, run_clusters
-from codiag.synthetic import crowd_votes, jury_votes, worker_confusions
+from codiag.synthetic import crowd_votes, worker_confusions
 
 HARD = [(1000, 10, 0.5, 0.6, 0.95), (400, 12, 0.3, 0.6, 0.9), (400, 8, 0.4, 0.55, 0.95)]
 """Items, judges, share of hard items, and accuracy on hard and on easy ones."""

@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
+from benchmarks.judges import jury_votes
 from codiag.models import Jury
 from codiag.models.crowd import as_votes
 from codiag.models.jury import QUALITY, OrderedModel, run_ordered
-from codiag.synthetic import jury_votes
 
 
 def test_probabilities_are_those_of_normal_errors():

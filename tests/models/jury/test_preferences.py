@@ -38,8 +38,8 @@ def swapped(pairs):
 
 def test_votes_do_not_depend_on_the_sides():
     pairs = shown_twice(50, [0.0, 0.2, -0.3], np.random.default_rng(0))
-    votes, bias, _ = preference_votes(pairs)
-    others, opposite, _ = preference_votes(swapped(pairs))
+    votes, bias, *_ = preference_votes(pairs)
+    others, opposite, *_ = preference_votes(swapped(pairs))
     for column in votes:
         assert_array_equal(votes[column], others[column])
     assert_allclose(opposite["position_bias"], -bias["position_bias"], atol=1e-12)
@@ -50,7 +50,7 @@ def test_a_vote_is_what_is_preferred_in_both_orders():
     columns = {"task": [1, 1, 2, 2, 3, 3, 4], "judge": ["ann"] * 7}
     columns |= {"model_a": ["x", "y", "x", "y", "x", "y", "y"], "model_b": ["y", "x", "y", "x", "y", "x", "x"]}
     columns |= {"winner": ["model_a", "model_b", "A", "a", "Tie (bothbad)", "second", "first"]}
-    votes, bias, invalid = preference_votes(columns)
+    votes, bias, invalid, _ = preference_votes(columns)
     assert dict(zip(votes["task"].tolist(), votes["label"].tolist(), strict=True)) == {
         1: "x",
         2: "tie",
@@ -78,7 +78,7 @@ def test_bias_is_that_of_the_side_whichever_answer_is_better(better):
 
 def test_pairs_of_several_models_are_items_of_their_own():
     rows = [("q1", "ann", "x", "y", "first"), ("q1", "ann", "z", "x", "second"), ("q2", "bob", "y", "x", "first")]
-    votes, bias, _ = preference_votes(tuple(map(list, zip(*rows, strict=True))))
+    votes, bias, *_ = preference_votes(tuple(map(list, zip(*rows, strict=True))))
     assert list(zip(*(column.tolist() for column in votes.values()), strict=True)) == [
         ("q1: x (A), y (B)", "ann", "A"),
         ("q1: x (A), z (B)", "ann", "A"),
@@ -103,7 +103,7 @@ def test_other_choices_are_set_aside_and_counted():
     task, judge, first, second, choice = shown_twice(50, [0.1], np.random.default_rng(0))
     choice = choice.astype(object)
     choice[[0, 4]], choice[9] = "ERROR", None
-    _, _, invalid = preference_votes((task, judge, first, second, choice))
+    _, _, invalid, _ = preference_votes((task, judge, first, second, choice))
     assert invalid == {"ERROR": 2, None: 1}
 
 
@@ -139,3 +139,48 @@ def test_bad_pairs_are_refused(changes, message):
         columns = {name: columns[name] for name in ("task", "judge", "first")}
     with pytest.raises(ValueError, match=message):
         preference_votes(columns)
+
+
+def arena(seed, n_tasks=150, n_judges=3, strengths=(1.0, 0.3, -0.2, -1.1), shared=0.0):
+    """Return choices between answers of four models, whose judges share an opinion on a task's pair to some extent."""
+    rng, strengths = np.random.default_rng(seed), np.array(strengths)
+    rows = []
+    for task in range(n_tasks):
+        first, second = rng.choice(len(strengths), 2, replace=False)
+        common = rng.logistic()
+        for judge in range(n_judges):
+            noise = common if rng.random() < shared else rng.logistic()
+            won = strengths[first] - strengths[second] + noise > 0
+            rows.append((f"t{task}", f"j{judge}", "ABCD"[first], "ABCD"[second], "first" if won else "second"))
+    return tuple(map(list, zip(*rows, strict=True)))
+
+
+def test_the_ranking_is_that_of_bradley_and_terry():
+    strengths = np.array([1.0, 0.3, -0.2, -1.1])
+    found = preference_votes(arena(0, n_tasks=4000, n_judges=1)).ranking
+    assert found["answer"].tolist() == list("ABCD")
+    assert np.all(np.diff(found["win rate"]) < 0)
+    assert np.sum(found["choices"]) == 8000
+    assert np.max(np.abs(found["strength"] - strengths + strengths.mean())) < 0.15
+    for column in ("low", "high"):
+        assert np.all(found[column] != found["strength"])
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.8])
+def test_intervals_of_the_ranking_hold_also_if_judges_share_opinions(shared):
+    """An opinion in common leaves the chances of each judge as they are, and so what very many tasks would give."""
+    truth = np.array([1.0, 0.3, -0.2, -1.1])
+    held = []
+    for seed in range(60):
+        found = preference_votes(arena(seed, shared=shared)).ranking
+        true = (truth - truth.mean())[["ABCD".index(name) for name in found["answer"]]]
+        held.append((found["low"] <= true) & (true <= found["high"]))
+    assert 0.9 < np.mean(held) < 0.99  # 240 intervals of 95 %, four of each draw
+
+
+def test_a_judge_who_never_prefers_the_second_and_groups_that_nobody_compares():
+    always = preference_votes((["q"] * 3, ["a", "b", "c"], ["x"] * 3, ["y"] * 3, ["first"] * 3)).ranking
+    assert always["answer"].tolist() == ["x", "y"]
+    assert np.all(np.isfinite(always["strength"]))
+    apart = preference_votes((["q", "r"], ["a", "a"], ["x", "u"], ["y", "v"], ["first", "tie"])).ranking
+    assert np.all(np.isinf(apart["high"]))

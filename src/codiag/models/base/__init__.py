@@ -11,7 +11,7 @@ from codiag.models.base._components import (
     products_at,
 )
 from codiag.models.base._jackknife import jackknife_errors, jackknife_standard_errors, share_errors
-from codiag.models.base._model import Model, MomentModel, Moments, as_seed, random_groups, warn_caller
+from codiag.models.base._model import Model, MomentModel, Moments, as_seed, is_near_limit, random_groups, warn_caller
 from codiag.models.base._parameters import dirichlet_sum, number_or_zero, optional, positive_integer, word_or
 from codiag.models.base._second_moment import (
     CORE_METHOD,
@@ -21,6 +21,7 @@ from codiag.models.base._second_moment import (
     hidden_component,
     leading_range,
     leading_range_in_passes,
+    n_starts,
     noise_of,
     random_signs,
     weakest_direction,

@@ -263,7 +263,28 @@ class Diagnostics(Mapping[str, Any]):
         [0.2, 0.1]
         """
         errors = self.get("core_errors")
-        return self if errors is None else Diagnostics(**{**self, "core_errors": errors[..., order]})
+        return self if errors is None else self.extended(core_errors=errors[..., order])
+
+    def extended(self, **values: Any) -> Diagnostics:
+        """Return the diagnostics with further ones, or new values of these.
+
+        Parameters
+        ----------
+        **values
+            Diagnostics by name.
+
+        Returns
+        -------
+        Diagnostics
+            All of them.
+
+        Examples
+        --------
+        >>> from codiag.extending import Diagnostics
+        >>> Diagnostics(converged=True).extended(n_iter=3)
+        Diagnostics(converged=True, n_iter=3)
+        """
+        return Diagnostics(**{**self, **values})
 
     def __getitem__(self, name: str) -> Any:
         return vars(self)[name]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -22,6 +22,11 @@ from codiag.models.base._components import C, nearest_order
 from codiag.models.base._parameters import USUAL, Rule
 from codiag.problem import Problem
 from codiag.result import Factorization, solve, warning_message
+
+GAIN = 0.01
+"""Nats by which the log-likelihood may still rise, as extrapolated, when steps of expectation maximization end."""
+FIRST_STEPS = 40
+"""Steps of expectation maximization from every start, before the worse half is left, again after twice as many."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -57,6 +62,19 @@ class Moments:
 
 
 M = TypeVar("M", bound=Moments)
+
+
+class Run(NamedTuple, Generic[C]):
+    """Steps of expectation maximization from one start: its number, 0 for the moments, and log-likelihoods by step."""
+
+    start: int
+    components: C
+    levels: list[float]
+
+    @property
+    def level(self) -> float:
+        """The last log-likelihood."""
+        return self.levels[-1] if self.levels and self.levels[-1] == self.levels[-1] else -np.inf
 
 
 class Model(BaseEstimator):
@@ -180,7 +198,9 @@ class MomentModel(Model, Generic[M, C]):
     method : Method or str, optional
         Method that factorizes the moment; by default `codiag.methods.Auto`.
     max_iter : int
-        Number of steps of expectation maximization after the moments; zero is the pure method of moments.
+        Largest number of steps of expectation maximization after the moments; zero is the pure method of moments. Steps
+        end before if `em_step` adds ``log_likelihood``, that of the parameters it was given, to the diagnostics: when
+        it would rise by less than 0.01 in all further steps, by Aitken's extrapolation.
     random_state : int, optional
         Seed; the estimate does not depend on it if the data determines the components.
 
@@ -202,7 +222,7 @@ class MomentModel(Model, Generic[M, C]):
     Topics of documents of three words each, all about one topic: the frequencies of triples are
     :math:`\sum_i w_i\, \mu_i \otimes \mu_i \otimes \mu_i`.
 
-    >>> from dataclasses import dataclass
+    >>> from dataclasses import dataclass, replace
     >>> import numpy as np
     >>> import codiag
     >>> from codiag.extending import Components, Diagnostics, MomentModel, Moments
@@ -228,6 +248,8 @@ class MomentModel(Model, Generic[M, C]):
     """
 
     default_method: ClassVar[Method] = Auto()
+    _path: tuple[int, int] | None = None
+    """Of a replicate of the jackknife: the number of the start and of the steps of EM that the fitted model has."""
 
     def __init__(
         self, n_components: int | None = 2, *, method: Any = None, max_iter: int = 0, random_state: int | None = None
@@ -444,7 +466,7 @@ class MomentModel(Model, Generic[M, C]):
         )
 
     def _refine(self, components: C, moments: M) -> C:
-        """Return components after `max_iter` steps of expectation maximization.
+        """Return components after at most `max_iter` steps of expectation maximization from each start.
 
         Parameters
         ----------
@@ -471,7 +493,39 @@ class MomentModel(Model, Generic[M, C]):
         >>> model._refine(model.parameters(fit, moments), moments).means.shape
         (2, 3)
         """
-        for _ in range(self.max_iter):
+        starts = [components, *(self._more_starts(components, moments) if self.max_iter > FIRST_STEPS else ())]
+        if self._path is not None:
+            start, n_steps = self._path
+            return self._after_steps(starts[min(start, len(starts) - 1)], moments, n_steps)
+        runs = [Run(number, start, []) for number, start in enumerate(starts)]
+        n_steps = FIRST_STEPS
+        while len(runs) > 1 and n_steps < self.max_iter:
+            first, *others = (self._continued(run, moments, n_steps) for run in runs)
+            others.sort(key=lambda run: -run.level)
+            runs, n_steps = [first, *others[: max(1, len(others) // 2)]], 2 * n_steps
+        first, *others = (self._continued(run, moments, self.max_iter) for run in runs)
+        best = max(others, key=lambda run: run.level, default=first)
+        best = best if best.level > first.level + 10 * GAIN else first  # else both end at one maximum
+        if not best.levels:
+            return components
+        known = {"log_likelihood": best.level, "n_iter": len(best.levels), "start": best.start}
+        return replace(best.components, diagnostics=components.diagnostics.extended(**known))
+
+    def _more_starts(self, components: C, moments: M) -> list[C]:
+        """Return other parameters from which EM starts, too."""
+        return []
+
+    def _continued(self, run: Run[C], moments: M, n_steps: int) -> Run[C]:
+        """Return a run of EM after this many steps, or until its log-likelihood would rise by less than `GAIN`."""
+        components, levels = run.components, list(run.levels)
+        while len(levels) < n_steps and not is_near_limit(levels):
+            components = self.em_step(components, moments)
+            levels.append(components.diagnostics.get("log_likelihood", np.nan))
+        return Run(run.start, components, levels)
+
+    def _after_steps(self, components: C, moments: M, n_steps: int) -> C:
+        """Return components after a number of steps of EM."""
+        for _ in range(n_steps):
             components = self.em_step(components, moments)
         return components
 
@@ -496,13 +550,26 @@ class MomentModel(Model, Generic[M, C]):
 
     def _unfitted(self) -> Self:
         """Return a model with these options, for as many components as this fitted model has."""
-        return clone(self).set_params(n_components=self.n_components_)
+        model = clone(self).set_params(n_components=self.n_components_)
+        if "n_iter" in self._components.diagnostics:
+            model._path = (self._components.diagnostics.start, self._components.diagnostics.n_iter)
+        return model
 
     def _refit(self, data: Any) -> Self:
         replicate = self._unfitted()
         replicate._fit(data)
         replicate._components = replicate._components.reordered(nearest_order(self._components, replicate._components))
         return replicate
+
+
+def is_near_limit(levels: Sequence[float]) -> bool:
+    """Return whether log-likelihoods by step are within `GAIN` of their limit, by Aitken's extrapolation."""
+    if len(levels) < 3:
+        return False
+    before, gain = levels[-2] - levels[-3], levels[-1] - levels[-2]
+    if not gain > 0 or not before > 0:
+        return bool(gain <= 0)  # False for NaN: a model whose steps tell no likelihood
+    return gain < before and gain**2 / (before - gain) < GAIN
 
 
 def warn_caller(warning_messages: Iterable[Warning], stacklevel: int = 3) -> None:

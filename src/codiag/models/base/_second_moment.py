@@ -176,6 +176,11 @@ def norm_beside(matrix: Any, left: np.ndarray, right: np.ndarray, n_steps: int =
     return size
 
 
+def n_starts(n: int) -> int:
+    """Return from how many starts EM begins beside the moments of n samples: none if n is large."""
+    return min(8, 16_000 // n)
+
+
 def hidden_component(size: float, noise: float, k: int) -> tuple[str, ...]:
     """Return a warning if the k-th singular value of the second moment is below twice its sampling noise, else ()."""
     if k == 1 or not size < 2 * noise:

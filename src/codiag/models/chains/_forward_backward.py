@@ -1,4 +1,4 @@
-"""Recursions of hidden Markov models in log space: forward-backward, Viterbi, and the sums of Baum-Welch steps.
+"""Recursions of hidden Markov models: forward-backward, Viterbi in log space, and the sums of Baum-Welch steps.
 
 Sequences are concatenated. The recursions advance all sequences of similar length together. Start, transition and
 emission probabilities are given as logarithms (k,), (k, k) and (k, symbols).
@@ -6,13 +6,18 @@ emission probabilities are given as logarithms (k,), (k, k) and (k, symbols).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._arrays import blocks
 from codiag.models.base import RowSums
+
+MOST_PRODUCTS = 20_000
+"""Products in a step of the matrices of a chunk of sequences, below which calls cost more than arithmetic."""
+TINY = 1e-300
+"""The least sum of messages; the root of its inverse is how much more likely the future may be of impossible states."""
 
 
 def padded(lengths: np.ndarray) -> Iterator[np.ndarray]:
@@ -28,35 +33,60 @@ def padded(lengths: np.ndarray) -> Iterator[np.ndarray]:
         yield np.where(times < lengths[chosen], starts[chosen] + times, -1)
 
 
-def _recursion(likely: np.ndarray, widths: np.ndarray, start: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Return log-probabilities (time, k, sequences) of all symbols before a time and the state at that time.
+def _messages(likely: np.ndarray, start: np.ndarray, transitions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return messages (time, sequences, k): states before their symbols, given the past; and the likelihood after them.
 
-    `steps` are transitions (k, k, sequences).
+    With :math:`D_t = diag(b_t) A`, these are :math:`p_{t+1} = p_t D_t` and :math:`r_t = D_t r_{t+1}`, scaled to the sum
+    :math:`p_t r_t = 1`. Chunks of few and long sequences advance together, in three times the root of the length: first
+    the products of their matrices, then the messages at their ends, then those inside.
     """
-    predicted = np.full_like(likely, -np.inf)
-    predicted[0] = start
-    for time, width in enumerate(widths[1:].tolist(), 1):
-        before = predicted[time - 1, :, :width] + likely[time - 1, :, :width]
-        np.logaddexp.reduce(before[:, None] + steps[:, :, :width], axis=0, out=predicted[time, :, :width])
-    return predicted
+    n_times, m, k = likely.shape
+    length = math.isqrt(n_times - 1) + 1 if k**3 * m < MOST_PRODUCTS else n_times
+    n_chunks = -(-n_times // length)
+    whole = np.ones((n_chunks * length, m, k))
+    whole[:n_times] = likely
+    steps = np.swapaxes(whole.reshape(n_chunks, length, m, k), 0, 1)
+    first, last = _ends_of_chunks(steps, start, transitions)
+    past, future = np.empty((2, length, n_chunks, m, k))
+    for time in range(length):
+        past[time] = first
+        first = _scaled((first * steps[time]) @ transitions)
+    for time in range(length - 1, -1, -1):
+        last = future[time] = _scaled(steps[time] * (last @ transitions.T), past[time])
+    past, future = (np.swapaxes(one, 0, 1).reshape(-1, m, k)[:n_times] for one in (past, future))
+    return past, future
 
 
-def _past_and_future(
-    likely: np.ndarray, inside: np.ndarray, start: np.ndarray, transitions: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return log-probabilities (time, k, sequences) of the state and all symbols up to a time, and of those after it.
+def _ends_of_chunks(steps: np.ndarray, start: np.ndarray, transitions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the messages (chunks, sequences, k) before the first and after the last symbol of every chunk."""
+    _, n_chunks, m, k = steps.shape
+    first, last = np.ones((2, n_chunks, m, k))
+    first[0] = start
+    if n_chunks == 1:
+        return first, last
+    products, sizes = np.tile(np.eye(k), (n_chunks, m, 1, 1)), np.zeros((n_chunks, m, k))
+    with np.errstate(divide="ignore"):
+        for step in steps:
+            products = (products * step[:, :, None]) @ transitions
+            totals = products.sum(axis=3)  # by rows: what is unlikely from a state may be all there is from another
+            products, sizes = products / np.maximum(totals, TINY)[..., None], sizes + np.log(totals)
+        for chunk in range(n_chunks - 1):
+            shares = np.log(first[chunk]) + sizes[chunk]
+            shares = np.exp(shares - np.maximum(shares.max(axis=1, keepdims=True), np.log(TINY)))
+            first[chunk + 1] = _scaled((shares[:, None] @ products[chunk])[:, 0])
+        for chunk in range(n_chunks - 1, 0, -1):
+            levels = sizes[chunk] + np.log((products[chunk] @ last[chunk][:, :, None])[:, :, 0])
+            top = np.max(levels + np.log(first[chunk]), axis=1, keepdims=True)
+            # where states are impossible, their likelihoods do not count
+            levels = np.minimum(levels - np.where(np.isneginf(top), 0, top), -np.log(TINY) / 2)
+            last[chunk - 1] = _scaled(np.exp(levels), first[chunk])
+    return first, last
 
-    The backward recursion is the forward recursion of reversed sequences, with transposed transitions.
-    """
-    n_times, k, m = likely.shape
-    mirrored = (inside.sum(axis=0) - 1 - np.arange(n_times)[:, None]) % n_times
-    turned = np.take_along_axis(likely, mirrored[:, None], axis=0)
-    both, steps, starts = np.empty((n_times, k, 2 * m)), np.empty((k, k, 2 * m)), np.zeros((k, 2 * m))
-    both[:, :, ::2], both[:, :, 1::2] = likely, turned
-    steps[:, :, ::2], steps[:, :, 1::2] = transitions[:, :, None], transitions.T[:, :, None]
-    starts[:, ::2] = start[:, None]
-    predicted = _recursion(both, 2 * inside.sum(axis=1), starts, steps)
-    return predicted[:, :, ::2] + likely, np.take_along_axis(predicted[:, :, 1::2], mirrored[:, None], axis=0)
+
+def _scaled(messages: np.ndarray, other: np.ndarray | float = 1.0) -> np.ndarray:
+    """Return messages whose products with others have sum one; those of impossible symbols remain zero."""
+    total = np.maximum(np.sum(messages * other, axis=-1, keepdims=True), TINY)
+    return np.asarray(np.minimum(messages, total / np.sqrt(TINY)) / total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,30 +105,23 @@ def forward_backward(
     k = start.size
     states = np.empty((symbols.size, k))
     total = ChainPosterior(0.0, np.zeros(k), np.zeros((k, k)))
+    largest = np.max(emissions, axis=0)  # of each symbol, so that its probabilities do not underflow
+    largest[np.isneginf(largest)] = 0.0
+    scaled, matrix = np.exp(emissions - largest).T, np.exp(transitions)
     for index in padded(lengths):
         inside = index >= 0
-        likely = np.moveaxis(emissions[:, symbols[index]], 0, 1)
-        past, future = _past_and_future(likely, inside, start, transitions)
-        ends = past[inside.sum(axis=0) - 1, :, np.arange(index.shape[1])]
-        scores = np.logaddexp.reduce(ends, axis=1)
-        # The sum over states is the likelihood of the sequence at all times, up to rounding, which grows with time.
-        # states of impossible sequences have probability zero
-        past -= np.maximum(np.logaddexp.reduce(past + future, axis=1, keepdims=True), np.finfo(np.float64).min)
-        shares = np.exp(past + future)
-        states[index[inside]] = np.moveaxis(shares, 1, 2)[inside]
-        moves = _moves(past, np.where(inside[:, None], likely + future, -np.inf), transitions)
-        total = total + ChainPosterior(float(scores.sum()), shares[0].sum(axis=1), moves)
+        likely = np.where(inside[:, :, None], scaled[symbols[index]], 1.0)  # rows of transitions have sum one
+        past, future = _messages(likely, np.exp(start), matrix)
+        with np.errstate(divide="ignore"):
+            levels = np.log(np.sum(past * likely, axis=2)) + largest[symbols[index]]
+        shares = _scaled(past * future)
+        states[index[inside]] = shares[inside]
+        before, after = (past * likely)[:-1], np.where(inside[:, :, None], future, 0.0)[1:]
+        chances = np.sum((before @ matrix) * after, axis=2, keepdims=True)
+        before /= np.where(chances > TINY, chances, np.inf)
+        moves = matrix * np.tensordot(before, after, axes=((0, 1), (0, 1)))
+        total = total + ChainPosterior(float(levels[inside].sum()), shares[0].sum(axis=0), moves)
     return states, total
-
-
-def _moves(past: np.ndarray, later: np.ndarray, transitions: np.ndarray) -> np.ndarray:
-    """Return the expected numbers of transitions (k, k), summed over times and sequences."""
-    k = transitions.shape[0]
-    moves = np.zeros((k, k))
-    for rows in blocks(past.shape[0] - 1, k * k * past.shape[2]):
-        before, after = past[rows], later[rows.start + 1 : rows.stop + 1]
-        moves += np.exp(before[:, :, None] + transitions[:, :, None] + after[:, None]).sum(axis=(0, 3))
-    return moves
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +131,7 @@ class BaumWelchSums(RowSums):
     first: np.ndarray
     moves: np.ndarray
     shown: np.ndarray
+    log_likelihood: float  # of the parameters before the step
 
     def probabilities(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return start, transition and emission probabilities after one Baum-Welch step."""
@@ -120,7 +144,7 @@ def baum_welch_sums(symbols: np.ndarray, lengths: np.ndarray, *model: np.ndarray
     """Return the sums of a Baum-Welch step; `model` are start, transition and emission probabilities."""
     states, sums = forward_backward(symbols, lengths, *logarithms(*model))
     shown = [np.bincount(symbols, shares, minlength=model[2].shape[1]) for shares in states.T]
-    return BaumWelchSums(sums.first, sums.moves, np.stack(shown))
+    return BaumWelchSums(sums.first, sums.moves, np.stack(shown), sums.log_likelihood)
 
 
 def logarithms(*model: np.ndarray) -> list[np.ndarray]:

@@ -17,8 +17,10 @@ from codiag.models.base import (
     MappedProblem,
     MomentModel,
     PartialFit,
+    as_seed,
     hidden_component,
     mixture_weights,
+    n_starts,
     on_simplex,
     optional,
     positive_integer,
@@ -66,7 +68,9 @@ class HiddenMarkov(PartialFit, MomentModel[ChainMoments, Chain]):
     method : Method or str, optional
         Method that factorizes the moment; by default `codiag.methods.Auto`.
     max_iter : int
-        Number of Baum-Welch steps after the moments; zero is the pure method of moments.
+        Largest number of Baum-Welch steps after the moments, which end when the log-likelihood would rise by less than
+        0.01; zero is the pure method of moments. Of fewer than 16,000 symbols, and if more than 40 steps are allowed,
+        they also start from random probabilities, up to eight times, and the most likely result is kept.
     random_state : int, optional
         Seed; the estimate does not depend on it if the data determines the states.
 
@@ -133,7 +137,7 @@ class HiddenMarkov(PartialFit, MomentModel[ChainMoments, Chain]):
     """Symbols of `emissionprob_`, if they are known before the fit."""
 
     def __init__(
-        self, n_components: int | None = 2, *, method: Any = None, max_iter: int = 10, random_state: int | None = None
+        self, n_components: int | None = 2, *, method: Any = None, max_iter: int = 500, random_state: int | None = None
     ) -> None:
         super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
 
@@ -326,8 +330,29 @@ class HiddenMarkov(PartialFit, MomentModel[ChainMoments, Chain]):
         else:
             sums = baum_welch_sums(*moments.sequences, *model)
         start, transitions, emissions = sums.probabilities()
-        visited = stationary(transitions.T)
-        return replace(components, startprob=start, transmat=transitions, emissionprob=emissions, weights=visited)
+        return replace(
+            components,
+            startprob=start,
+            transmat=transitions,
+            emissionprob=emissions,
+            weights=stationary(transitions.T),
+            diagnostics=components.diagnostics.extended(log_likelihood=sums.log_likelihood),
+        )
+
+    def _more_starts(self, components: Chain, moments: ChainMoments) -> list[Chain]:
+        """Return random probabilities, for sequences in memory."""
+        if is_dask(moments.sequences):
+            return []
+        rng, (k, n_symbols) = as_generator(as_seed(self.random_state)), components.emissionprob.shape
+        return [
+            replace(
+                components,
+                startprob=rng.dirichlet(np.ones(k)),
+                transmat=rng.dirichlet(np.ones(k), k),
+                emissionprob=rng.dirichlet(np.ones(n_symbols), k),
+            )
+            for _ in range(n_starts(moments.sequences[0].size))
+        ]
 
     def _set(self, components: Chain, fit: Factorization | None, moments: ChainMoments) -> tuple[Warning, ...]:
         """Set learned attributes by the names of hmmlearn, and return the warnings."""

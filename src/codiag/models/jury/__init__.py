@@ -5,4 +5,4 @@ from codiag.models.jury._clusters import cluster_evidence, cluster_shares, find_
 from codiag.models.jury._dependence import correlations, measure_dependence
 from codiag.models.jury._jury import Jury, dependence_among
 from codiag.models.jury._ordered import QUALITY, OrderedModel, run_ordered
-from codiag.models.jury._preferences import Preferences, preference_votes
+from codiag.models.jury._preferences import Preferences, are_preferences, preference_votes

@@ -107,10 +107,13 @@ class Jury(VoteModel):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from codiag.models import Jury
-    >>> from codiag.synthetic import jury_votes
-    >>> votes = jury_votes(500, [4, 1, 1, 1, 1], 3, shared=0.8, rng=0)     # one cluster of four, four judges alone
-    >>> jury = Jury(random_state=0).fit(votes.votes)
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(0, 3, 500)
+    >>> votes = np.where(rng.random((8, 500)) < 0.7, truth, rng.integers(0, 3, (8, 500)))
+    >>> votes[1:4] = np.where(rng.random((3, 500)) < 0.8, votes[0], votes[1:4])  # three often follow one
+    >>> jury = Jury(random_state=0).fit(votes.T)
     >>> [cluster.tolist() for cluster in jury.clusters_]
     [[0, 1, 2, 3]]
     """

@@ -7,10 +7,13 @@ on a pair is what it prefers in all orders, and a tie otherwise.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import expit
 
 from codiag.labels import encoded
 from codiag.models.crowd import SHOWN, as_column, as_frame, is_missing, named_columns, of_one_length
@@ -28,11 +31,12 @@ CHOICES = {"first": ("first", "a", "model_a"), "second": ("second", "b", "model_
 
 
 class Preferences(NamedTuple):
-    """Votes, the position bias of the judges, and the number of rows without a preference by what they say instead."""
+    """Votes, the position bias of judges, the number of other choices by what they say, and a ranking of answers."""
 
     votes: dict[str, np.ndarray]
     position_bias: dict[str, np.ndarray]
     invalid: dict[Any, int]
+    ranking: dict[str, np.ndarray]
 
 
 def preference_votes(pairs: Any) -> Preferences:
@@ -53,12 +57,14 @@ def preference_votes(pairs: Any) -> Preferences:
     Returns
     -------
     Preferences
-        A named tuple ``(votes, position_bias, invalid)``. Votes are a dict of the columns task, worker and label, as
-        `codiag.models.DawidSkene` takes them. If all rows compare the same two, labels are their names, and ``"tie"``;
-        otherwise a task is named with its pair, as ``"q1: x (A), y (B)"``, and labels are ``"A"``, ``"B"`` and
-        ``"tie"``. The position bias is a dict of the columns worker, pairs (how many the worker saw in both orders),
-        position_bias and standard_error; NaN if there is no such pair, or only ties. Other choices are left out, and
-        their numbers are in ``invalid``.
+        A named tuple ``(votes, position_bias, invalid, ranking)``. Votes are a dict of the columns task, worker and
+        label, as `codiag.models.DawidSkene` takes them. If all rows compare the same two, labels are their names, and
+        ``"tie"``; otherwise a task is named with its pair, as ``"q1: x (A), y (B)"``, and labels are ``"A"``, ``"B"``
+        and ``"tie"``. The position bias is a dict of the columns worker, pairs (how many the worker saw in both
+        orders), position_bias and standard_error; NaN if there is no such pair, or only ties. Other choices are left
+        out, and their numbers are in ``invalid``. The ranking is by the model of Bradley and Terry, ties being half a
+        win of each: a dict of the columns answer, strength (log odds against an answer of mean strength), low and high
+        (its 95 % interval, for which votes on a task may depend on each other), win rate and choices; the best first.
 
     See Also
     --------
@@ -68,7 +74,7 @@ def preference_votes(pairs: Any) -> Preferences:
     Examples
     --------
     >>> from codiag.io import preference_votes
-    >>> votes, bias, _ = preference_votes({
+    >>> votes, bias, _, ranking = preference_votes({
     ...     "task": [1, 1, 2, 2], "judge": ["ann"] * 4, "first": ["x", "y"] * 2, "second": ["y", "x"] * 2,
     ...     "choice": ["first", "second", "first", "first"],
     ... })
@@ -76,6 +82,8 @@ def preference_votes(pairs: Any) -> Preferences:
     ['x', 'tie']
     >>> bias["position_bias"].tolist()
     [0.25]
+    >>> ranking["answer"].tolist(), ranking["win rate"].tolist()
+    (['x', 'y'], [0.75, 0.25])
     """
     columns = _pair_columns(pairs)
     _refuse_missing(columns)
@@ -96,7 +104,15 @@ def preference_votes(pairs: Any) -> Preferences:
     label = np.where(choices[chosen] == 2, 2, np.where((choices[chosen] == 0) == in_order, 0, 1))
     votes = _votes(item.ravel() * len(workers) + worker, label, len(workers))
     bias = _position_bias(item.ravel(), worker, in_order, choices[chosen], len(workers))
-    return Preferences(_named(votes, keys, tasks, workers, names), {"worker": workers, **bias}, invalid)
+    voted, _, outcome = votes
+    ranked = _ranking(keys[1:, voted], np.array([1, 0, 0.5])[outcome], keys[0, voted], names)
+    return Preferences(_named(votes, keys, tasks, workers, names), {"worker": workers, **bias}, invalid, ranked)
+
+
+def are_preferences(names: Iterable[Any]) -> bool:
+    """Return whether a table with these columns has choices between two answers, and no votes."""
+    given = {str(name).strip().lower() for name in names}
+    return "label" not in given and all(given & set(words) for words in PAIR_COLUMNS.values())
 
 
 def _pair_columns(pairs: Any) -> dict[str, np.ndarray]:
@@ -202,3 +218,45 @@ def _position_bias(
     squares = np.bincount(who, (first - share[who] * decided) ** 2, minlength=n_workers)
     errors = np.where(totals > 0, np.sqrt(squares + 1) / (totals + 2), np.nan)
     return {"pairs": np.bincount(who, minlength=n_workers), "position_bias": share - 0.5, "standard_error": errors}
+
+
+def _ranking(pairs: np.ndarray, share: np.ndarray, task: np.ndarray, names: np.ndarray) -> dict[str, np.ndarray]:
+    r"""Return strengths by the model of Bradley and Terry, with 95 % intervals, the strongest first.
+
+    The probability that i is preferred to j is :math:`1 / (1 + e^{-(s_i - s_j)})`; a tie is half a win of each. One tie
+    of each with an answer of strength zero keeps those finite that always win or lose. `pairs` (2, n) are numbers of
+    names, `share` (n,) is 1 if the first wins, 0 if the second does, and 1/2 for a tie. Errors are clustered by task,
+    as votes on one depend on each other, and infinite if names fall into groups that no choice compares.
+    """
+    k, n = names.size, share.size
+    compared = np.zeros((n, k))
+    compared[np.arange(n), pairs[0]], compared[np.arange(n), pairs[1]] = 1.0, -1.0
+    strengths = np.zeros(k)
+    for _ in range(100):
+        chance, prior = expit(compared @ strengths), expit(strengths)
+        gradient = compared.T @ (share - chance) + 0.5 - prior
+        curvature = (compared.T * (chance * (1 - chance))) @ compared + np.diag(prior * (1 - prior))
+        step = np.linalg.solve(curvature, gradient)
+        strengths += step
+        if np.max(np.abs(step)) < 1e-10:
+            break
+    scores = np.zeros((int(task.max(initial=0)) + 1, k))
+    np.add.at(scores, task, compared * (share - expit(compared @ strengths))[:, None])
+    center = np.eye(k) - 1 / k  # strengths are relative to their mean
+    spread = center @ np.linalg.solve(curvature, scores.T)
+    errors = np.sqrt(np.sum(spread**2, axis=1))
+    if connected_components(coo_array((np.ones(n), tuple(pairs)), (k, k)), directed=False)[0] > 1:
+        errors[:] = np.inf
+    counts = np.bincount(pairs.ravel(), minlength=k)
+    won = np.bincount(pairs.ravel(), np.concatenate([share, 1 - share]), minlength=k)
+    strengths = center @ strengths
+    order = np.argsort(-strengths, kind="stable")
+    columns = {
+        "answer": names,
+        "strength": strengths,
+        "low": strengths - 1.96 * errors,
+        "high": strengths + 1.96 * errors,
+        "win rate": won / counts,
+        "choices": counts,
+    }
+    return {name: column[order] for name, column in columns.items()}

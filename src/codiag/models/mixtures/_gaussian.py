@@ -10,6 +10,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from scipy.special import logsumexp, softmax
 from sklearn.base import DensityMixin, clone
+from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._arrays import is_dask
@@ -19,12 +20,14 @@ from codiag.models.base import (
     CORE_METHOD,
     MomentModel,
     PartialFit,
+    as_seed,
+    n_starts,
     optional,
     positive_integer,
     sum_over_rows,
     warn_caller,
 )
-from codiag.models.mixtures._gaussian_em import em_sums, from_em_sums, log_densities, log_likelihood
+from codiag.models.mixtures._gaussian_em import EMSums, em_sums, from_em_sums, log_densities, log_likelihood
 from codiag.models.mixtures._gaussian_moments import (
     MAX_FEATURES,
     Gaussians,
@@ -66,7 +69,10 @@ class SphericalGaussianMixture(DensityMixin, PartialFit, MomentModel[LocatedMome
         factors; entries of the third moment in which a feature occurs twice are corrected as if all Gaussians had these
         variances. Moments alone are biased then, so that `max_iter` must be positive.
     max_iter : int
-        Number of steps of expectation maximization after the moments; zero is the pure method of moments.
+        Largest number of steps of expectation maximization after the moments, which end when the log-likelihood would
+        rise by less than 0.01; zero is the pure method of moments. Of fewer than 16,000 samples, and if more than 40
+        steps are allowed, they also start from clusters of k-means, up to eight times, and the most likely result is
+        kept.
     random_state : int, optional
         Seed; the estimate does not depend on it if the data determines the Gaussians.
 
@@ -132,7 +138,7 @@ class SphericalGaussianMixture(DensityMixin, PartialFit, MomentModel[LocatedMome
         *,
         method: Any = None,
         covariance_type: str = "spherical",
-        max_iter: int = 10,
+        max_iter: int = 500,
         random_state: int | None = None,
     ) -> None:
         super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
@@ -259,12 +265,42 @@ class SphericalGaussianMixture(DensityMixin, PartialFit, MomentModel[LocatedMome
         if moments.samples.data is not None:
             components = super()._refine(components, moments)
         center, unit = moments.samples.location
-        return replace(components, means=components.means * unit + center, covariances=components.covariances * unit**2)
+        diagnostics = components.diagnostics
+        if "log_likelihood" in diagnostics:
+            level = diagnostics.log_likelihood - moments.samples.sums.n * center.size * np.log(unit)
+            diagnostics = diagnostics.extended(log_likelihood=float(level))
+        return replace(
+            components,
+            means=components.means * unit + center,
+            covariances=components.covariances * unit**2,
+            diagnostics=diagnostics,
+        )
 
     def em_step(self, components: Gaussians, moments: LocatedMoments) -> Gaussians:
         """Return the Gaussians after one step of expectation maximization, in the unit of the moments."""
         model = components.means, components.covariances, components.weights
         sums = sum_over_rows(em_sums, moments.samples.data, moments.samples.location, *model)
+        means, variances, weights = from_em_sums(sums, moments.floor)
+        diagnostics = components.diagnostics.extended(log_likelihood=sums.log_likelihood)
+        return replace(components, means=means, weights=weights, covariances=variances, diagnostics=diagnostics)
+
+    def _more_starts(self, components: Gaussians, moments: LocatedMoments) -> list[Gaussians]:
+        """Return the Gaussians of clusters of k-means, for samples in memory."""
+        if is_dask(moments.samples.data):
+            return []
+        samples, rng = moments.samples.location.inside(moments.samples.data), as_generator(as_seed(self.random_state))
+        states = rng.integers(2**31, size=n_starts(samples.shape[0])).tolist()
+        return [self._of_clusters(components, moments, samples, random_state) for random_state in states]
+
+    def _of_clusters(
+        self, components: Gaussians, moments: LocatedMoments, samples: np.ndarray, random_state: int
+    ) -> Gaussians:
+        """Return the Gaussians of the clusters of k-means from one start."""
+        k = components.weights.size
+        labels = KMeans(k, n_init=1, random_state=random_state).fit(samples).labels_
+        shares = np.eye(k)[labels]
+        squares = shares.T @ (np.sum(samples**2, axis=1) if components.covariances.ndim == 1 else samples**2)
+        sums = EMSums(shares.sum(axis=0), shares.T @ samples, squares, 0.0)
         means, variances, weights = from_em_sums(sums, moments.floor)
         return replace(components, means=means, weights=weights, covariances=variances)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 
 from codiag.models.base import RowSums, sum_over_rows
 from codiag.models.mixtures._gaussian_moments import Location
@@ -32,6 +32,7 @@ class EMSums(RowSums):
     mass: np.ndarray  # (k,)
     totals: np.ndarray  # (k, d)
     squares: np.ndarray  # (k,), or (k, d) by feature
+    log_likelihood: float  # of the parameters before the step
 
 
 def em_sums(samples: np.ndarray, location: Location, *model: np.ndarray) -> EMSums:
@@ -41,9 +42,11 @@ def em_sums(samples: np.ndarray, location: Location, *model: np.ndarray) -> EMSu
 
 
 def _em_sums(rows: np.ndarray, means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> EMSums:
-    shares = softmax(log_densities(rows, means, variances) + np.log(weights), axis=1)
+    joint = log_densities(rows, means, variances) + np.log(weights)
+    levels = logsumexp(joint, axis=1)
+    shares = np.exp(joint - levels[:, None])
     squares = shares.T @ (np.sum(rows**2, axis=1) if variances.ndim == 1 else rows**2)
-    return EMSums(shares.sum(axis=0), shares.T @ rows, squares)
+    return EMSums(shares.sum(axis=0), shares.T @ rows, squares, float(levels.sum()))
 
 
 def from_em_sums(sums: EMSums, floor: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._checks import as_real_array
@@ -183,7 +183,9 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
 
     def em_step(self, components: Views, moments: MixtureMoments) -> Views:
         """Return the mixture after one step of EM, which assumes white Gaussian noise in every view."""
-        shares = _shares(moments.views, components.means, components.weights, components.variances)
+        joint = _joint(moments.views, components.means, components.weights, components.variances)
+        levels = logsumexp(joint, axis=1)
+        shares = np.exp(joint - levels[:, None])
         mass = shares.sum(axis=0) + 1e-10
         means, variances = [], []
         for view in moments.views:
@@ -192,7 +194,10 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
             variance = size - float(mass @ np.sum(mean**2, axis=1)) / (shares.shape[0] * mean.shape[1])
             means.append(mean)
             variances.append(max(variance, LEAST_VARIANCE * size))
-        return replace(components, means=means, weights=mass / mass.sum(), variances=np.array(variances))
+        diagnostics = components.diagnostics.extended(log_likelihood=float(levels.sum()))
+        return replace(
+            components, means=means, weights=mass / mass.sum(), variances=np.array(variances), diagnostics=diagnostics
+        )
 
     def _refine(self, components: Views, moments: MixtureMoments) -> Views:
         """Return the mixture in the units of the data, after steps of EM."""
@@ -240,7 +245,7 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
         expected, got = [mean.shape[1] for mean in self.means_], [view.shape[1] for view in views]
         if got != expected:
             raise ValueError(f"X must have views of {expected} features, as in fit; got {got}")
-        return _shares(views, self.means_, self.weights_, self.variances_)
+        return softmax(_joint(views, self.means_, self.weights_, self.variances_), axis=1)
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the most probable component of each sample.
@@ -329,11 +334,12 @@ def _view_variances(views: Any, means: list[np.ndarray], weights: np.ndarray) ->
     return np.maximum(variances, np.maximum(1e-3 * np.mean(np.abs(variances)), LEAST_VARIANCE * np.array(sizes)))
 
 
-def _shares(views: Any, means: list[np.ndarray], weights: np.ndarray, variances: np.ndarray) -> np.ndarray:
+def _joint(views: Any, means: list[np.ndarray], weights: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """Return the logarithms of the joint densities of samples and components (n, k)."""
     joint = np.log(weights)
     for view, mean, variance in zip(views, means, variances, strict=True):
         joint = joint + log_densities(as_dense(view), mean, np.full(weights.size, variance))
-    return softmax(joint, axis=1)
+    return np.asarray(joint)
 
 
 def _mean_square(view: Any) -> float:

@@ -167,9 +167,6 @@ class DaskTensor(StoredTensor):
     def squared_norm(self) -> float:
         return self.sketch().squared_norm
 
-    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
-        return float(self.sum_over_chunks(_inner_of_chunk, (weights, tuple(factors)))[()])
-
     def weights_like(self, weights: Any) -> Any:
         from codiag.tensors.entries import checked_chunk_weights
 
@@ -285,15 +282,6 @@ def _count_of_chunk(_argument: None, ranges: Ranges, block: Array) -> Contributi
     if first is not None:
         shares[tuple(rows.start + place for rows, place in zip(ranges, first, strict=True))] = 1
     return shares
-
-
-def _inner_of_chunk(components: tuple[Array, Sequence[Array]], ranges: Ranges, block: Array) -> Contributions:
-    """Return a chunk's part of an inner product: by a chunk's own method, which sums in double precision."""
-    local = tensor_of_chunk(block)
-    weights, factors = components
-    rows = tuple(factor[part, :] for factor, part in zip(factors, ranges, strict=True))
-    weights, rows = _prepared((weights, rows), local.reference, {})
-    return {(): local.inner(weights, rows)}
 
 
 def check_real(block: Array) -> None:
