@@ -10,8 +10,15 @@ A method of your own may use them: `codiag.extending` shows them.
 """
 
 from codiag.least_squares._alternating import Settled, alternate, settle, sweep
-from codiag.least_squares._batch import Batch, NormalEquations, RowEquations, columnwise_kronecker
-from codiag.least_squares._batch_loss import LossBatch
+from codiag.least_squares._batch import (
+    Batch,
+    NormalEquations,
+    RowEquations,
+    columnwise_kronecker,
+    pairs_of,
+    solved_rows,
+    squares_of,
+)
 from codiag.least_squares._budget import (
     INTERRUPTED,
     Budget,

@@ -1,5 +1,6 @@
 """The search for the best fit: the loop over starts, exchange steps, and the finish."""
 
+from codiag.search._approach import approach
 from codiag.search._contributions import least_contributing, objectives_without, removal_bounds
 from codiag.search._exchange import exchange_steps, refit_surplus
 from codiag.search._finish import bounded, finish, last_steps
