@@ -41,18 +41,18 @@ def factorize(
     Parameters
     ----------
     tensor : array, Tensor or Problem
-        Of order three or more. Arrays of NumPy, torch, CuPy, JAX and dask, zarr and h5py arrays (read in chunks),
-        xarray.DataArray, masked arrays, COO tensors, data frames with a column for each mode and the values in the
-        last, and any `codiag.tensors.Tensor`. NaN and masked entries are missing. Infinities are an error. Combinations
-        that a data frame does not list are missing; `codiag.io.labelled_tensor` can make them zero. A `codiag.Problem`
-        states the arguments below itself, except `init`, `method`, `rng` and `progress`.
+        Of order three or more. Arrays of NumPy, torch, CuPy, JAX and dask; zarr and h5py arrays, which are read in
+        chunks. xarray.DataArray, masked arrays, COO tensors, and any `codiag.tensors.Tensor`. Data frames with a column
+        for each mode and the values in the last. NaN and masked entries are missing. Infinities are an error.
+        Combinations that a data frame does not list are missing; `codiag.io.labelled_tensor` can make them zero. A
+        `codiag.Problem` states the arguments below itself, except `init`, `method`, `rng` and `progress`.
     rank : int or "auto"
         Number of components. "auto" takes the choice of `codiag.choose_rank`, and is an error if it finds none.
     loss : Loss or str, optional
-        The noise distribution: "poisson" or "negative_binomial" for counts, "bernoulli" for binary data, "huber" for
-        data with outliers, or an object of `codiag.losses`. By default "gaussian", least squares.
+        The noise distribution, by default "gaussian": least squares. "poisson" or "negative_binomial" for counts,
+        "bernoulli" for binary data, "huber" for outliers; or an object of `codiag.losses`.
     constraints : Constraint, str, sequence with one for each mode, or dict from modes, optional
-        What is known about the factors: "nonnegative", "orthogonal", or objects of `codiag.constraints`; None for a
+        What is known about the factors. "nonnegative", "orthogonal", or objects of `codiag.constraints`; None for a
         free mode. A single constraint applies to every mode. The keys of a dict are numbers or names of modes. If modes
         share a factor, a constraint on one holds for all.
     mask : array of bool in the shape of the tensor, optional
@@ -60,14 +60,14 @@ def factorize(
     weights : array in the shape of the tensor, optional
         Non-negative weights of the entries, proportional to 1 / variance.
     symmetric : bool or tuple of int
-        Whether all modes share one factor, or which of them do: (0, 1) for a stack of covariance matrices along mode
-        2. Symmetry is never detected. The tensor is averaged over permutations of these modes.
+        Whether all modes share one factor, or which of them do. A stack of covariance matrices along mode 2 has (0,
+        1). Symmetry is never detected. The tensor is averaged over permutations of these modes.
     init : fit, (weights, factors) or factors, optional
         The first start, such as an earlier fit. If its minimum leaves more than noise, the usual starts follow.
     method : Method or str, optional
         An object of `codiag.methods`, or its name. By default `codiag.methods.Auto`.
     labels : Labels, sequence of str, or dict of str to labels, optional
-        Names of the modes, and labels of their indices, for a tensor that brings none.
+        Names of the modes and labels of their indices, if the tensor has none.
     rng : int or numpy.random.Generator, optional
         The source of random numbers (SPEC 7). The same integer gives the same answer, on every device.
     progress : bool, optional
@@ -97,9 +97,8 @@ def factorize(
 
     Notes
     -----
-    Small arrays, with at most four million entries times components, are fitted on a single thread of linear algebra:
-    more would only wait for each other. The limit is one of the process while only such fits run, in any number of
-    Python's threads, and is lifted afterwards.
+    Small arrays, with at most four million entries times components, are fitted on one thread of linear algebra. The
+    limit is one of the process while only such fits run, in any number of Python's threads, and is lifted afterwards.
 
     Examples
     --------

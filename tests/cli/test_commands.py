@@ -291,6 +291,11 @@ def test_topics_of_counts_and_texts(name, corpus, tmp_path):
     shares = pandas.read_csv(tmp_path / "shares.csv")
     assert_allclose(shares["topic_0"] + shares["topic_1"], 1)
     model = codiag.models.LatentDirichlet(2, random_state=0).fit(corpus)
+    if name == "x.csv":
+        compared = run("topics", path, "-k", "1,2")
+        assert "held-out perplexity" in compared
+        assert compared.endswith(said.partition(f"{name}: 400")[2].partition("Saved")[0])
+        assert "must be a positive integer" in refused("topics", path, "-k", "1,x")
     assert_allclose(shares["topic_0"], model.transform(corpus)[:, 0], atol=1e-6)
 
 

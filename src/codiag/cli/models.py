@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -14,7 +15,9 @@ from codiag.cli.tables import Tables, column
 @command
 def topics(
     path: Annotated[str, typer.Argument(metavar="CORPUS", help="Texts in a table or .txt file, or counts of words.")],
-    n_components: Annotated[str, option("--topics", "Number of topics, or auto to estimate it.", "N", "-k", "-t")],
+    n_components: Annotated[
+        str, option("--topics", "Number of topics, auto, or several to compare: 8,12,20.", "N", "-k", "-t")
+    ],
     tables: Tables,
     run: Run,
     text: Annotated[str, typer.Option("--text", help="Column of a table with documents.")] = "text",
@@ -26,7 +29,7 @@ def topics(
     from codiag.io import count_words, read_counts
     from codiag.models import LatentDirichlet
 
-    number, file = as_count("--topics", n_components), as_path("path", path)
+    numbers, file = [as_count("--topics", number) for number in n_components.split(",")], as_path("path", path)
     run.check_outputs([path, vocabulary], report=report)
     if vocabulary is not None or ending_of(file) == ".npz":
         counts, words = read_counts(file, vocabulary)
@@ -35,6 +38,7 @@ def topics(
             counts, words = count_words(list(lines))
     else:
         counts, words = count_words(column(tables.read(path), file, "--text", text).fillna("").astype(str))
+    number = numbers[0] if len(numbers) == 1 else _predicts_best(numbers, counts, run)
     model = LatentDirichlet(number, random_state=run.seed).fit(counts)
     shares = model.transform(counts)
     strongest = shares.argmax(axis=1)
@@ -52,6 +56,21 @@ def topics(
     saved = {"document": range(1, len(shares) + 1), "topic": strongest} | by_topic
     run.save(run.out, lambda table: write_table(table, saved))
     run.save(report, lambda page: reports.topics_report(model, counts, words, page, title=file.name))
+
+
+def _predicts_best(numbers: Sequence[int | None], counts: Any, run: Run) -> int | None:
+    """Return the number of topics that predicts a fifth of the documents best, after fits to the others."""
+    import numpy as np
+
+    from codiag.models import LatentDirichlet
+
+    held_out = np.random.default_rng(run.seed).permutation(counts.shape[0]) < counts.shape[0] // 5
+    models = [LatentDirichlet(number, random_state=run.seed).fit(counts[~held_out]) for number in numbers]
+    scores = [model.held_out_perplexity(counts[held_out], run.seed) for model in models]
+    found: list[object] = [model.n_components_ for model in models]
+    columns: dict[str, Sequence[object]] = {"topics": found, "held-out perplexity": scores}
+    run.show(table_of("half of the words of a fifth of the documents, given the other half", columns))
+    return models[int(np.argmin(scores))].n_components_
 
 
 @command

@@ -101,6 +101,22 @@ class TestTopics:
         rows, columns = counts.nonzero()
         assert_allclose(at_entries(left, right, counts), (left @ right)[rows, columns])
 
+    @pytest.mark.filterwarnings("ignore:.*may be more than the data shows")
+    def test_the_true_number_predicts_held_out_words_best(self):
+        rng = np.random.default_rng(0)
+        topics = rng.dirichlet(np.full(100, 0.1), 6)
+        for _ in range(3):
+            counts = rng.multinomial(60, rng.dirichlet(np.full(6, 0.2), 1500) @ topics)
+            models = {k: LatentDirichlet(k, random_state=0).fit(counts[:1000]) for k in (2, 6, 12)}
+            scores = {k: model.held_out_perplexity(counts[1000:]) for k, model in models.items()}
+            assert min(scores, key=scores.get) == 6
+            assert scores[6] > models[6].perplexity(counts[1000:])  # there the words show the mixtures themselves
+
+    def test_half_words_cannot_be_divided(self):
+        counts, *_ = single_topic_corpus(2000, 0)
+        with pytest.raises(ValueError, match="^X must be whole numbers"):
+            SingleTopic(4, random_state=0).fit(counts).held_out_perplexity(counts / 2)
+
     def test_short_documents_are_counted(self):
         counts, *_ = single_topic_corpus(2000, 0)
         counts[:7] = 0

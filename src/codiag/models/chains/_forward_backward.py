@@ -107,19 +107,19 @@ def forward_backward(
     total = ChainPosterior(0.0, np.zeros(k), np.zeros((k, k)))
     largest = np.max(emissions, axis=0)  # of each symbol, so that its probabilities do not underflow
     largest[np.isneginf(largest)] = 0.0
-    scaled, moved = np.exp(emissions - largest).T, np.exp(transitions)
+    scaled, matrix = np.exp(emissions - largest).T, np.exp(transitions)
     for index in padded(lengths):
         inside = index >= 0
         likely = np.where(inside[:, :, None], scaled[symbols[index]], 1.0)  # rows of transitions have sum one
-        past, future = _messages(likely, np.exp(start), moved)
+        past, future = _messages(likely, np.exp(start), matrix)
         with np.errstate(divide="ignore"):
             levels = np.log(np.sum(past * likely, axis=2)) + largest[symbols[index]]
         shares = _scaled(past * future)
         states[index[inside]] = shares[inside]
         before, after = (past * likely)[:-1], np.where(inside[:, :, None], future, 0.0)[1:]
-        chances = np.sum((before @ moved) * after, axis=2, keepdims=True)
+        chances = np.sum((before @ matrix) * after, axis=2, keepdims=True)
         before /= np.where(chances > TINY, chances, np.inf)
-        moves = moved * np.tensordot(before, after, axes=((0, 1), (0, 1)))
+        moves = matrix * np.tensordot(before, after, axes=((0, 1), (0, 1)))
         total = total + ChainPosterior(float(levels[inside].sum()), shares[0].sum(axis=0), moves)
     return states, total
 

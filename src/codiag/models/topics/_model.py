@@ -14,7 +14,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._arrays import is_dask
-from codiag._checks import as_number
+from codiag._checks import as_generator, as_number
 from codiag.methods import Method
 from codiag.models.base import (
     CORE_METHOD,
@@ -207,6 +207,47 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartialFit, 
         """
         counts = self._counts(X)
         return float(np.exp(-self._log_likelihood(counts) / max(float(counts.sum()), 1)))
+
+    def held_out_perplexity(self, X: Any, random_state: Any = 0) -> float:  # noqa: N803
+        """Return the perplexity of half of the words of each document, given the other half (document completion).
+
+        Of documents that were not fitted, it compares numbers of topics: more topics always describe the documents that
+        were fitted better, but not always what they predict.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (documents, words)
+            Counts, whole numbers, of documents that were not fitted.
+        random_state : int, optional
+            Seed of the halves.
+
+        Returns
+        -------
+        float
+            At least one; lower is better.
+
+        See Also
+        --------
+        LatentDirichlet.perplexity : Of the words that show the mixtures, too.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import LatentDirichlet
+        >>> rng = np.random.default_rng(0)
+        >>> topics = rng.dirichlet(np.full(20, 0.1), 3)
+        >>> counts = np.array([rng.multinomial(40, mix @ topics) for mix in rng.dirichlet(np.full(3, 0.3), 1500)])
+        >>> models = {k: LatentDirichlet(k, random_state=0).fit(counts[:1000]) for k in (1, 3)}
+        >>> models[3].held_out_perplexity(counts[1000:]) < models[1].held_out_perplexity(counts[1000:])
+        True
+        """
+        counts = self._counts(X)
+        if not np.all(counts.data == np.round(counts.data)):
+            raise ValueError("X must be whole numbers of words, which are divided at random; it has fractions")
+        seen, rest, rng = counts.copy(), counts.copy(), as_generator(random_state, "random_state")
+        seen.data = rng.binomial(counts.data.astype(np.int64), 0.5).astype(counts.data.dtype)
+        rest.data = counts.data - seen.data
+        return float(np.exp(-log_likelihood(rest, self._shares(seen), self.components_) / max(float(rest.sum()), 1)))
 
     def top_words(self, vocabulary: Sequence[str] | np.ndarray | None = None, n: int = 10) -> list[list[str]]:
         """Return the most probable words of every topic.
