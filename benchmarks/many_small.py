@@ -35,6 +35,9 @@ def drawn(kind: str, n: int) -> np.ndarray:
         smooth = 1 / (1 + steps[:, 0, :, None, None] + steps[:, 1, None, :, None] + steps[:, 2, None, None, :])
         return np.asarray(smooth + 1e-3 * rng.standard_normal((n, 12, 12, 12)))
     clean = np.einsum("nir,njr,nkr->nijk", *rng.standard_normal((3, n, 12, 3)))
+    if kind == "non-negative":
+        factors = rng.random((3, n, 12, 3)) * (rng.random((3, n, 12, 3)) < 0.7)
+        return np.asarray(np.einsum("nir,njr,nkr->nijk", *factors) + 0.1 * rng.standard_normal((n, 12, 12, 12)))
     if kind == "heavy tails":
         return np.asarray(clean + 0.5 * rng.standard_t(2, clean.shape))
     if kind == "collinear":
@@ -45,15 +48,19 @@ def drawn(kind: str, n: int) -> np.ndarray:
 
 def compared(name: str, tensors: np.ndarray, rank: int, n_loop: int) -> str:
     """Return a row: milliseconds a tensor, and how far errors are above those of the loop."""
-    from tensorly.decomposition import parafac
+    from tensorly.decomposition import non_negative_parafac, parafac
 
+    stated: dict[str, Any] = {"constraints": "nonnegative"} if "non-negative" in name else {}
+    als = non_negative_parafac if stated else parafac
     n, clock = len(tensors), time.process_time
-    fits, each = timed(lambda: codiag.factorize_each(tensors, rank, rng=0), clock)
+    fits, each = timed(lambda: codiag.factorize_each(tensors, rank, rng=0, **stated), clock)
     seeds = [np.random.default_rng(np.random.SeedSequence(0, spawn_key=(i,))) for i in range(n_loop)]
-    alone, loop = timed(lambda: [codiag.factorize(tensors[i], rank, rng=seed) for i, seed in enumerate(seeds)], clock)
+    alone, loop = timed(
+        lambda: [codiag.factorize(tensors[i], rank, rng=seed, **stated) for i, seed in enumerate(seeds)], clock
+    )
     n_peer = max(n_loop // 3, 1)
     options: dict[str, Any] = {"init": "random", "n_iter_max": 1000}
-    runs, peer = timed(lambda: [parafac(tensors[i], rank, random_state=i, **options) for i in range(n_peer)], clock)
+    runs, peer = timed(lambda: [als(tensors[i], rank, random_state=i, **options) for i in range(n_peer)], clock)
     errors = np.array([fit.relative_error for fit in alone])
     above = np.array([fit.relative_error for fit in fits[:n_loop]]) / errors - 1
     pairs = zip(runs, tensors[:n_peer], strict=True)
@@ -121,7 +128,7 @@ def main() -> None:
             tensors = planted((20, 20, 20), 5, noise, options.draws)
             rows.append(compared(f"20 x 20 x 20, rank 5, noise {noise:.0%}", tensors, 5, options.loop))
             print(rows[-1], flush=True)
-        for kind in ("white noise", "collinear", "heavy tails", "no model"):
+        for kind in ("white noise", "collinear", "non-negative", "heavy tails", "no model"):
             n = options.loop // 2
             rows.append(compared(f"12 x 12 x 12, rank 3, {kind}", drawn(kind, n), 3, n))
             print(rows[-1], flush=True)

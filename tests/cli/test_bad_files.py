@@ -129,6 +129,27 @@ def test_a_messy_export_is_read_by_options_alone(ending, tmp_path):
     assert days == sorted(days)
 
 
+def test_signs_between_thousands_are_not_taken_out_of_dates(tmp_path):
+    lines = ["shop;item;day;sales"]
+    lines += [
+        f"{s};{i};{d:02}.01.2024;{1000 * (s + 1) * (i + 1) + d:,}" for s in range(3) for i in range(3) for d in (1, 2)
+    ]
+    text(*(line.replace(",", ".") for line in lines))(tmp_path / "x.csv")
+    options = ["--sep", ";", "--decimal", ",", "--thousands", ".", "--out", str(tmp_path / "out.csv")]
+    for dates in ([], ["--dates", "day:%d.%m.%Y"]):
+        result = runner.invoke(app, ["factorize", str(tmp_path / "x.csv"), "--rank", "1", "--force", *options, *dates])
+        assert result.exit_code == 0, result.output
+        days = [line.split(",")[3] for line in (tmp_path / "out.csv").read_text().splitlines() if ",day," in line]
+        assert days == (
+            ["2024-01-01T00:00:00.000000", "2024-01-02T00:00:00.000000"] if dates else ["01.01.2024", "02.01.2024"]
+        )
+    result = runner.invoke(
+        app, ["factorize", str(tmp_path / "x.csv"), "--rank", "1", *options[:6], "--dates", "day:%Y"]
+    )
+    assert "--dates day:%Y must be a column and the format of its dates" in result.output
+    assert "damaged" not in result.output
+
+
 def test_without_pandas_a_table_says_how_to_get_it(tmp_path, monkeypatch):
     text(*NAMES, *LINES)(tmp_path / "x.csv")
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)

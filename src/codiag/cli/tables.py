@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -43,11 +44,18 @@ class Tables:
             frame.columns = [str(name).strip() for name in frame.columns]
             for name in frame.select_dtypes(["object", "string"]):
                 frame[name] = frame[name].map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
-            for name in self.fill_down or ():
-                frame[name] = column(frame, path, "--fill-down", name).ffill()
-            for text in self.dates or ():
-                name, _, form = text.partition(":")
-                frame[name] = pandas.to_datetime(column(frame, path, "--dates", name), format=form or None)
+        for name in self.fill_down or ():
+            frame[name] = column(frame, path, "--fill-down", name).ffill()
+        for text in self.dates or ():
+            name, _, form = text.partition(":")
+            cells = column(frame, path, "--dates", name)
+            frame[name] = pandas.to_datetime(cells, format=form or None, errors="coerce")
+            bad = cells[frame[name].isna() & cells.notna()]
+            if len(bad):
+                raise ValueError(
+                    f"--dates {text} must be a column and the format of its dates, as {name}:%d.%m.%Y; "
+                    f"{str(bad.iloc[0])!r:.40} has another"
+                )
         if frame.empty:
             raise ValueError(f"{path.name} must have rows below the names of its columns; it has none")
         return frame
@@ -59,6 +67,9 @@ class Tables:
         if ending in (".json", ".jsonl"):
             return pandas.read_json(path, lines=ending == ".jsonl")
         options: dict[str, Any] = {"decimal": self.decimal, "thousands": self.thousands, "na_values": self.na}
+        has_groups = self.thousands and ending != ".xlsx"
+        if has_groups:  # pandas would take points out of dates, too
+            options = {"dtype": str, "na_values": self.na}
         options |= {"header": 0, "skiprows": self.header - 1} if self.header else {"header": None}
         try:
             if ending == ".xlsx":
@@ -67,6 +78,8 @@ class Tables:
                 frame = pandas.read_csv(path, sep=self._separator(path), encoding=self.encoding, **options)
         except pandas.errors.ParserError as error:
             raise self._bad_names(path, str(error)) from error
+        if has_groups:
+            frame = frame.apply(self._numbers)
         if not self.header:
             return frame.set_axis(range(1, frame.shape[1] + 1), axis=1)
         names = [str(name) for name in frame.columns]
@@ -77,6 +90,15 @@ class Tables:
         if are_missing or has_index or (NUMBER.fullmatch(names[-1]) and not wide):
             raise self._bad_names(path, ", ".join(names)[:80])
         return frame
+
+    def _numbers(self, cells: Any) -> Any:
+        """Return the numbers of a column of text in which thousands are separated; the column if it has others."""
+        sign, point = re.escape(self.thousands or ""), re.escape(self.decimal)
+        form = rf"\s*[-+]?(\d+|\d{{1,3}}({sign}\d{{3}})+)({point}\d+)?\s*"
+        if not cells.dropna().str.fullmatch(form).all():
+            return cells
+        plain = cells.str.replace(self.thousands, "", regex=False).str.replace(self.decimal, ".", regex=False)
+        return plain.astype(float)
 
     def _bad_names(self, path: Path, found: str) -> ValueError:
         return ValueError(

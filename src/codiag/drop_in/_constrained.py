@@ -57,7 +57,7 @@ def constrained_parafac(
         Number of components.
     n_iter_max : int
         Steps of a start.
-    n_iter_max_inner, tol_inner : int, float
+    n_iter_max_inner : int
         Accepted and ignored.
     init : {"svd", "random"}, CPTensor, or (weights, factors)
         As `parafac` takes it.
@@ -65,6 +65,8 @@ def constrained_parafac(
         Accepted and ignored.
     tol_outer : float
         Steps end when they are smaller than this, relative to the factors.
+    tol_inner : float
+        Accepted and ignored.
     random_state : int or numpy.random.Generator, optional
         The source of random numbers.
     verbose : int
@@ -75,12 +77,21 @@ def constrained_parafac(
         Accepted and ignored.
     fixed_modes : list of int, optional
         Modes whose factors stay as `init` has them.
-    non_negative, unimodality : bool, list, or dict from modes, optional
-        `NonNegative`; `Unimodal`, which has no negative entries here.
-    l1_reg, l2_square_reg, smoothness : float, list, or dict from modes, optional
-        `L1`, `Ridge` of twice the strength, and `Smooth` of order one. The first and the last count for components,
-        not for factors, whose sizes TensorLy leaves open.
-    group_lasso, l2_reg, normalize, simplex, normalized_sparsity, soft_sparsity, monotonicity, hard_sparsity : optional
+    non_negative : bool, list, or dict from modes, optional
+        Is `codiag.constraints.NonNegative`.
+    l1_reg : float, list, or dict from modes, optional
+        Is `codiag.constraints.L1`, on components, since TensorLy leaves the sizes of factors open.
+    group_lasso, l2_reg : optional
+        Refused.
+    l2_square_reg : float, list, or dict from modes, optional
+        Is `codiag.constraints.Ridge` of twice the strength.
+    unimodality : bool, list, or dict from modes, optional
+        Is `codiag.constraints.Unimodal`, without negative entries.
+    normalize, simplex, normalized_sparsity, soft_sparsity : optional
+        Refused.
+    smoothness : float, list, or dict from modes, optional
+        Is `codiag.constraints.Smooth` of order one, on components.
+    monotonicity, hard_sparsity : optional
         Refused.
 
     Returns

@@ -56,12 +56,22 @@ VECTOR_ROUNDS = ((32, 5), (8, 10))
 
 
 def joins(problem: Problem) -> bool:
-    """Return whether a problem can be solved together with others: least squares of a small, complete tensor."""
-    is_plain = problem.loss is None and not problem.required_features and not problem.symmetric
+    """Return whether a problem can be solved together with others: least squares of a small, complete tensor.
+
+    Factors are free or not negative.
+    """
+    rules = [rule for rule in problem.constraints or () if rule is not None]
+    is_plain = problem.loss is None and problem.required_features <= {"constraints"} and not problem.symmetric
+    is_plain = is_plain and all(rule.is_cone and not rule.ridge for rule in rules)
     tensor = problem.tensor
     if not is_plain or problem.rank == 0 or not tensor.holds_entries or is_large(tensor.shape):
         return False
     return assign_roles(tensor.shape, problem.rank) is not None
+
+
+def one_sided_modes(problem: Problem) -> tuple[bool, ...]:
+    """Return which modes have factors that are not negative, of a problem that `joins` allows."""
+    return tuple(rule is not None for rule in problem.constraints or (None,) * problem.tensor.order)
 
 
 def search_together(problems: Sequence[Problem], rngs: Sequence[np.random.Generator]) -> list[Estimate | None]:
@@ -118,12 +128,14 @@ class _Together:
         dense = [problem.tensor.as_double().to_dense() for problem in problems]
         self._xp = array_namespace(dense[0])
         self._entries, self._rank = self._xp.stack(dense), problems[0].rank
+        self._one_sided = one_sided_modes(problems[0])
 
     def solved(self) -> list[Estimate | None]:
         """Solve all problems, some of them by further starts."""
         roles = assign_roles(self._entries.shape[1:], self._rank)
         assert roles is not None
         starts = diagonal_starts(self._entries, roles, self._rank, [own.rng for own in self._members])
+        starts = [_clipped(start) if sign else start for start, sign in zip(starts, self._one_sided, strict=True)]
         self._record(self._members, self._settled(self._members, starts, TOLERANCE), "sweeps from a diagonalization")
         self._converge(self._members)
         self._find_weak_again([own for own in self._members if not shows_optimum(own.ends)])
@@ -173,7 +185,7 @@ class _Together:
 
     def _strongest_terms(self, members: Sequence[_Member], residuals: Array) -> list[Array]:
         """Return the strongest of many rank-one terms of every residual, as factors (n, d_m, 1)."""
-        equations, reference, n = NormalEquations(residuals), to_host(residuals[:1, ...]), len(members)
+        equations, reference, n = NormalEquations(residuals, self._one_sided), to_host(residuals[:1, ...]), len(members)
         drawn = [
             np.concatenate([normal_draws(own.rng, (VECTOR_ROUNDS[0][0], size, 1), reference) for own in members])
             for size in residuals.shape[1:]
@@ -190,7 +202,7 @@ class _Together:
     def _settled(
         self, members: Sequence[_Member], factors: Sequence[Array], tol: float, max_sweeps: int = BRIEF_SWEEPS
     ) -> Settled:
-        return settle(NormalEquations(self._of(members)), factors, max_sweeps=max_sweeps, tol=tol)
+        return settle(NormalEquations(self._of(members), self._one_sided), factors, max_sweeps=max_sweeps, tol=tol)
 
     def _of(self, members: Sequence[_Member]) -> Array:
         """Return the entries of some of the tensors."""
@@ -229,6 +241,13 @@ class _Together:
             vars(end).update(known)
             own.ends.append(end)
             own.log.add(name, ended[0], end.relative_error)
+
+
+def _clipped(factor: Array) -> Array:
+    """Return columns with most of their weight on the positive side, and without negative entries."""
+    xp = array_namespace(factor)
+    turned = xp.where(xp.sum(factor, axis=1, keepdims=True) < 0, -factor, factor)
+    return xp.where(turned > 0, turned, 0 * turned)
 
 
 def _removal_bounds(factors: Sequence[np.ndarray]) -> np.ndarray:
