@@ -116,7 +116,7 @@ def runs(planted: PlantedSlices, rank: int, seed: int, left_out: Sequence[str]) 
     def alternating_admm() -> float:
         from matcouply.decomposition import parafac2_aoadmm
 
-        options = {"init": "svd", "n_iter_max": 2000, "tol": 1e-8, "absolute_tol": None, "random_state": seed}
+        options = {"init": "svd", "n_iter_max": 2000, "tol": 1e-8, "random_state": seed}
         (weights, (a, bases, c)), _ = parafac2_aoadmm(planted.slices, rank, return_errors=True, **options)
         weights = 1.0 if weights is None else weights
         pairs = zip(planted.slices, bases, a * weights, strict=True)

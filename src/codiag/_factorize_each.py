@@ -102,10 +102,9 @@ def factorize_each(
 ) -> list[Factorization]:
     """Factorize each of many tensors: what a loop over `factorize` gives, in a fraction of its time.
 
-    Small complete tensors of one shape and rank are fitted together by accelerated alternating least squares, if they
-    are fitted by least squares without constraints, with the default method. Those whose residual is not noise are
-    then fitted one by one, as all others are: by `factorize`. Fits are the minima that `factorize` finds, to its
-    tolerance.
+    Small complete tensors of one shape and rank are fitted together by accelerated alternating least squares, if
+    factors are free or non-negative and the method is the default one. Those whose residual is not noise are then
+    fitted one by one, as all others are: by `factorize`. Fits are the minima that `factorize` finds, to its tolerance.
 
     Parameters
     ----------

@@ -220,3 +220,14 @@ def test_targets_that_are_none():
             Prior(wrong, 1.0)
     with pytest.raises(ValueError, match=r"constraints\[0\].*shape \(12, 2\)"):
         Problem(noisy()[1], 2, constraints={0: Prior(np.ones((12, 3)), 1.0)})
+
+
+def test_files_keep_constraints(tmp_path):
+    _, tensor = noisy()
+    for rule in (Smooth(0.5, order=1), Prior(TARGET, 0.1), L1(0.1), ["unimodal", Smooth(0.1), Prior(TARGET, 0.1)]):
+        fit = codiag.factorize(tensor, 2, constraints={0: rule}, rng=0)
+        fit.save(tmp_path / "fit")
+        again = codiag.Factorization.load(tmp_path / "fit")
+        assert repr(again.problem.constraints[0]) == repr(fit.problem.constraints[0])
+        assert_allclose(again.standard_errors, fit.standard_errors)
+        assert repr(fit.problem.constraints[0]) in fit.describe()

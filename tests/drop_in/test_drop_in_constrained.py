@@ -234,3 +234,36 @@ def test_a_masked_tensor_of_one_component_is_found_from_a_random_start(seed):
     mask[1, :, 3] = mask[:, 2, 3] = 0
     fit = parafac(tensor, 1, mask=mask, init="random", random_state=1234)
     assert_allclose(rebuilt(*fit), tensor, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "holds"),
+    [
+        ({"non_negative": True}, lambda factors: all(np.all(factor >= 0) for factor in factors)),
+        ({"non_negative": {1: True}}, lambda factors: np.all(factors[1] >= 0)),
+        ({"unimodality": [True, False, None], "non_negative": True}, lambda factors: one_peak(factors[0])),
+        ({"l2_square_reg": 1e-2}, lambda factors: len({round(float(np.linalg.norm(f)), 6) for f in factors}) == 1),
+        ({"l1_reg": {0: 3.0}}, lambda factors: np.any(factors[0] == 0)),
+        ({"smoothness": {2: 1e6}}, lambda factors: np.max(np.abs(np.diff(factors[2], axis=0))) < 1e-3),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
+def test_constraints_of_tensorly_hold(options, holds):
+    (weights, factors), errors = drop_in.constrained_parafac(TENSOR, 3, return_errors=True, random_state=0, **options)
+    assert_array_equal(weights, np.ones(3))
+    assert errors[-1] == pytest.approx(relative_error((weights, factors)))
+    assert holds(factors)
+
+
+def one_peak(factor):
+    return all(np.all(np.diff(np.sign(np.diff(column[np.r_[True, np.diff(column) != 0]]))) <= 0) for column in factor.T)
+
+
+def test_constraints_that_codiag_has_not():
+    with pytest.raises(ValueError, match="^monotonicity must be left out"):
+        drop_in.constrained_parafac(TENSOR, 3, monotonicity={0: True})
+    with pytest.raises(ValueError, match="^l1_reg must"):
+        drop_in.constrained_parafac(TENSOR, 3, l1_reg=[1.0])
+    with pytest.raises(TypeError, match="^smoothness must"):
+        drop_in.constrained_parafac(TENSOR, 3, smoothness="much")

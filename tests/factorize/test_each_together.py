@@ -43,6 +43,20 @@ def test_errors_are_those_of_factorize(shape, rank, noise):
         assert fit.relative_error == pytest.approx(np.linalg.norm(tensor - fit.to_tensor()) / np.linalg.norm(tensor))
 
 
+@pytest.mark.parametrize("constraints", ["nonnegative", {1: "nonnegative"}], ids=str)
+def test_factors_that_are_not_negative(constraints):
+    rng = np.random.default_rng(0)
+    factors = rng.random((3, 8, 9, 3)) * (rng.random((3, 8, 9, 3)) < 0.7)
+    tensors = np.einsum("nir,njr,nkr->nijk", *factors) + 0.1 * rng.standard_normal((8, 9, 9, 9))
+    assert sum(fit is None for fit in together(tensors, 3, constraints=constraints)) <= 2
+    for tensor, seed, fit in zip(
+        tensors, seeds(8), codiag.factorize_each(tensors, 3, constraints=constraints, rng=0), strict=True
+    ):
+        alone = codiag.factorize(tensor, 3, constraints=constraints, rng=seed)
+        assert fit.relative_error <= alone.relative_error * (1 + 1e-6)
+        assert np.all(fit.factors[1] >= 0)
+
+
 def test_a_batch_solves_nearly_all_tensors_that_are_components_and_noise():
     """One in ten has components that no one finds again."""
     for noise in (0.01, 0.3):
@@ -113,3 +127,14 @@ def test_torch_tensors_give_the_fits_of_arrays():
     for one, other in zip(ours, theirs, strict=True):
         assert isinstance(one.weights, torch.Tensor)
         assert_allclose(one.weights.numpy(), other.weights, rtol=1e-7)
+
+
+def test_arrays_that_are_not_on_the_host_are_judged_there(monkeypatch):
+    """What is not known of a minimum from the batch is computed on a copy."""
+    tensors = noisy((10, 9, 8), 3, 0.3, 5)
+    here = together(tensors, 3)
+    monkeypatch.setattr("codiag.search._together.on_host", lambda _: False)
+    for one, other in zip(here, together(tensors, 3), strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            assert_array_equal(one.weights, other.weights)

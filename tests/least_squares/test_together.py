@@ -44,9 +44,9 @@ def test_a_sweep_is_that_of_alternating_least_squares():
 @pytest.mark.parametrize("one_sided", [(), (True, True, True), (False, True, False)], ids=str)
 def test_members_settle_where_no_sweep_moves_them(one_sided):
     tensors, starts = problem(5, 3, kind="positive")
-    ends = settle(NormalEquations(tensors), starts, one_sided, max_sweeps=300, tol=1e-10)
+    ends = settle(NormalEquations(tensors, one_sided), starts, max_sweeps=300, tol=1e-10)
     assert ends.converged.all()
-    again, values = sweep(NormalEquations(tensors), ends.factors, one_sided)
+    again, values = sweep(NormalEquations(tensors, one_sided), ends.factors)
     assert_allclose(values, ends.objectives, rtol=1e-12)
     for before, after, sign in zip(ends.factors, again, one_sided or (False,) * 3, strict=True):
         assert_allclose(after, before, atol=1e-8)
@@ -84,7 +84,7 @@ def test_counts_are_repeated_rows(mode):
     rows = np.stack([np.sort(rng.integers(SIZES[mode], size=SIZES[mode])) for _ in range(3)])
     counts = np.stack([np.bincount(own, minlength=SIZES[mode]) for own in rows]).astype(float)
     begun = [np.repeat(start, 3, axis=0) for start in starts]
-    ends = settle(NormalEquations(tensor[None], counts, mode), begun, max_sweeps=100, tol=1e-9)
+    ends = settle(NormalEquations(tensor[None], counts=counts, mode=mode), begun, max_sweeps=100, tol=1e-9)
     assert ends.converged.all()
     for place, own in enumerate(rows):
         part = np.take(tensor, own, axis=mode)

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import codiag
-from codiag.constraints import NonNegative
+from codiag.constraints import Ridge
 from codiag.least_squares import objective_of
 from codiag.losses import Bernoulli
 from codiag.tensors import SparseTensor, is_large
@@ -58,22 +58,24 @@ def test_the_loss_of_a_sparse_tensor_is_that_of_all_entries(drawn):
     assert_allclose(objective.distance(components), 2 * np.sum(whole))
 
 
-class Shrunk(NonNegative):
-    ridge = 2.0
-
-
 @pytest.mark.parametrize("loss", ["poisson", "bernoulli"])
 def test_ridges_end_where_the_gradient_vanishes(drawn, loss):
-    free, bound = (
-        codiag.factorize(drawn[0], 2, loss=loss, constraints=[rule] * 3, rng=0) for rule in (NonNegative(), Shrunk())
-    )
+    free = codiag.factorize(drawn[0], 2, loss=loss, rng=0)
+    bound = codiag.factorize(drawn[0], 2, loss=loss, constraints=Ridge(2.0), rng=0)
     assert np.all(bound.weights < free.weights)
-    objective = objective_of(codiag.Problem(drawn[0], 2, loss=loss, constraints=[Shrunk()] * 3))
-    parametrization = objective.parametrization
-    point = parametrization.vectorize(bound._components)
+    assert all(np.min(factor) >= 0 for factor in bound.factors)
+    objective = objective_of(codiag.Problem(drawn[0], 2, loss=loss, constraints=Ridge(2.0)))
+    assert objective.is_multiplicative
+    point = objective.parametrization.vectorize(bound._components)
     value, gradient = objective.value_and_gradient(point)
-    scale = np.sqrt(np.sum(point * np.abs(gradient)) / value)
-    assert scale < 0.02
+    assert np.sqrt(np.sum(point * np.abs(gradient)) / value) < 0.02
+
+
+@pytest.mark.parametrize("loss", ["poisson", "negative_binomial", Bernoulli("odds"), Bernoulli("rate"), "bernoulli"])
+def test_a_ridge_goes_with_every_loss(loss):
+    ones = (np.random.default_rng(0).random((9, 8, 7)) < 0.3).astype(float)
+    free, bound = (codiag.factorize(ones, 1, loss=loss, constraints=rule, rng=0) for rule in (None, Ridge(3.0)))
+    assert bound.weights[0] < free.weights[0]
 
 
 def test_the_rank_is_chosen_by_events_that_are_held_out(drawn):

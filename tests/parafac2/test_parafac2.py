@@ -241,6 +241,25 @@ class TestData:
         assert_allclose(fits[0].relative_error, fits[1].relative_error, rtol=1e-6)
         assert_allclose(fits[0].factors[2], fits[1].factors[2], atol=1e-4)
 
+    @pytest.mark.parametrize("is_sparse", [False, True])
+    def test_many_slices_are_as_few(self, monkeypatch, is_sparse):
+        slices = planted(200, 2, noise=0.1, rng=3).slices
+        slices = [sparse.csr_array(one) for one in slices] if is_sparse else slices
+        expected = codiag.parafac2(slices, 2, rng=0)
+        monkeypatch.setattr("codiag._parafac2._search.MANY_ENTRIES", 100)  # starts on 20 slices
+        monkeypatch.setattr("codiag._parafac2._model.SAMPLED", 500)  # the curvature in B and C from 29 slices
+        fit = codiag.parafac2(slices, 2, rng=0)
+        assert fit.converged
+        assert_allclose(fit.relative_error, expected.relative_error, rtol=1e-6)
+        assert_allclose(fit.factors[2], expected.factors[2], atol=1e-3)
+
+    def test_empty_rows_of_sparse_slices_have_no_scores(self):
+        slices = planted(8, 2, noise=0.1, rng=0).slices
+        padded = [np.insert(one, 3, 0.0, axis=0) for one in slices]
+        fits = [codiag.parafac2([sparse.csr_array(one) for one in each], 2, rng=0) for each in (slices, padded)]
+        assert np.all(fits[1].projections[2][3] == 0)
+        assert_allclose(np.delete(fits[1].projections[2], 3, axis=0), fits[0].projections[2], atol=1e-5)
+
     def test_tables_are_ragged(self):
         pytest.importorskip("xarray")
         slices = planted(6, 2, noise=0.1, rng=0).slices

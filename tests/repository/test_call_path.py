@@ -68,6 +68,10 @@ def test_the_path_is_short():
 def test_every_fit_takes_the_path(kind):
     tensor, rank, options = problem_of(kind)
     calls, place = calls_of(lambda: codiag.factorize(tensor, rank, rng=0, **options)), 0
-    for step in STEPS:
+    steps = STEPS
+    if "incomplete" in kind:  # there sweeps may be enough
+        steps = [step for step in STEPS if not step[0].startswith("least_squares/")]
+        steps.insert(steps.index(("search/_loop.py", "local_minimum")) + 1, ("search/_approach.py", "approach"))
+    for step in steps:
         assert step in calls[place:], f"{step} is not called after the steps before it"
         place = calls.index(step, place) + 1

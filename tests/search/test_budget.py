@@ -23,7 +23,7 @@ from codiag.least_squares import (
 from codiag.methods import Auto
 from codiag.problem import Problem
 from codiag.search import LocalMinimum, local_minimum
-from codiag.synthetic import unit_factor
+from codiag.synthetic import noisy_tensor, unit_factor
 from codiag.tensors import FactoredTensor
 
 pytestmark = pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
@@ -243,3 +243,14 @@ def test_the_first_interrupt_ends_a_search_and_the_second_everything():
     assert 0 < fit.relative_error < 1
     assert not any("interrupted" in stage.name for stage in codiag.factorize(misfit(), 6, rng=0).history)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_start_that_is_right_is_the_only_one():
+    """A few of many components may be weak in noise; too many components to be diagonalized are met at random."""
+    weak = noisy_tensor((30, 30, 30), 30, noise=0.05, rng=1).tensor
+    many = FactoredTensor(np.ones(16), [unit_factor(12, 16, rng=seed) for seed in range(3)]).to_dense()
+    many += 1e-4 * np.random.default_rng(0).standard_normal(many.shape)
+    for tensor, rank in ((weak, 30), (many, 16)):
+        fit = codiag.factorize(tensor, rank, rng=0)
+        assert sum(stage.name.startswith("rough") for stage in fit.history) == 1
+        assert fit.relative_error < 0.06

@@ -29,6 +29,7 @@ from codiag.least_squares import (
 from codiag.methods import Auto
 from codiag.problem import LogEntry, Problem, most_components
 from codiag.result import solve
+from codiag.search import chance_missed
 from codiag.tensors import FactoredTensor
 
 MOST_STARTS = 8
@@ -255,7 +256,7 @@ class Search:
             return 0.0
         tolerance = max(self.objective.noise_variance / 2, SLOW)
         n, h = len(ends), sum(end.value <= best.value * (1 + tolerance) for end in ends)
-        return math.comb(2 * n - h, n) / math.comb(2 * n + 1, n)
+        return chance_missed(n, h)
 
 
 def _leaves_noise(objective: LeastSquares, point: np.ndarray) -> bool:

@@ -21,8 +21,8 @@ from scipy import sparse
 
 from codiag._parafac2._slices import Slices
 
-BLOCK = 25_000_000
-"""Largest number of entries of a Jacobian that is kept."""
+BLOCK = 2_500_000
+"""Entries of Jacobians that are formed together, about, and of their products that are kept."""
 
 SAMPLED = 5e6
 """Entries of the Jacobian, about, above which the curvature in B and C is that of some of the slices."""
@@ -323,9 +323,9 @@ class System:
 
     @cached_property
     def _kept(self) -> list[Curvatures] | None:
-        """The curvatures of all slices, if they fit into memory."""
+        """The curvatures of all slices, if they are not many."""
         n, rank = self.factors.a.shape
-        return list(self._computed()) if n * rank**4 <= BLOCK else None
+        return list(self._computed()) if n * rank**3 <= BLOCK else None
 
     def curvatures(self) -> Iterator[Curvatures]:
         """Yield curvatures of ranges of slices."""

@@ -73,8 +73,10 @@ def solve(slices: Slices, rank: int, rules: Rules, rng: np.random.Generator, sta
     point = Point.at(stack, end.point.factors, rules.ridge)
     distance = point.distance if seen is None else _observed_distance(point, seen)
     bases = polar_factors(stack, stack.times(point.factors.c), point.factors)
-    flat = np.concatenate([basis.reshape(-1, rank) for basis in bases])
-    projections = tuple(slices.split(np.where(places[:, None] >= 0, flat[places], 0.0)))
+    flat, rows = np.concatenate([basis.reshape(-1, rank) for basis in bases]), np.zeros((places.size, rank))
+    del bases
+    rows[places >= 0] = flat[places[places >= 0]]
+    projections = tuple(slices.split(rows))
     factors = Factors(point.factors.a[np.argsort(order)] * scale, point.factors.b, point.factors.c)
     relative = (math.sqrt(max(value, 0.0) / slices.n_observed) for value in (distance, *end.values))
     return Solution(factors, projections, tuple(relative), end.converged, tuple(found.history), found.p_missed)

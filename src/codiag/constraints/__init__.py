@@ -44,6 +44,15 @@ from codiag.constraints._fixed import Fixed
 from codiag.constraints._l1 import L1
 from codiag.constraints._nonnegative import NonNegative
 from codiag.constraints._orthogonal import Orthogonal
+from codiag.constraints._penalty import (
+    Penalties,
+    lengths_of,
+    majorants,
+    others_of,
+    penalties_of,
+    penalty_slopes,
+    penalty_value,
+)
 from codiag.constraints._prior import Prior
 from codiag.constraints._ridge import Ridge, ridge_strengths
 from codiag.constraints._simplex import Simplex

@@ -29,7 +29,7 @@ FLAGS: dict[str, Callable[[Any], Any]] = {
 """How a property of several constraints follows from those of each."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Combined(Constraint):
     """All of several constraints: one may say which factors are possible, and others add penalties."""
 
@@ -45,6 +45,9 @@ class Combined(Constraint):
             )
         for name, combined in FLAGS.items():
             object.__setattr__(self, name, combined(getattr(rule, name) for rule in self.rules))
+
+    def __repr__(self) -> str:
+        return repr(list(self.rules))
 
     @property
     def is_open(self) -> bool:

@@ -13,7 +13,7 @@ from codiag.constraints._base import Constraint
 from codiag.constraints._penalty import Penalty
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prior(Penalty):
     r"""Columns are near known ones, up to their sizes: spectra of pure substances, say.
 
@@ -74,6 +74,9 @@ class Prior(Penalty):
                 f"{target.shape}"
             )
         object.__setattr__(self, "target", target)
+
+    def __repr__(self) -> str:
+        return f"Prior({int(np.sum(~np.isnan(self.target)))} entries, strength={self.strength})"
 
     def penalty_product(self, move: Array) -> Array:
         known = ~np.isnan(self.target)

@@ -70,7 +70,7 @@ class Simplex(Constraint):
         --------
         >>> import numpy as np
         >>> from codiag.constraints import Simplex
-        >>> Simplex.shares(np.array([[1.0, 6.0], [3.0, 2.0]])).tolist()
+        >>> Simplex.shares(np.array([[1.0, 6.0], [3.0, 2.0]])).round(6).tolist()
         [[0.25, 0.75], [0.75, 0.25]]
         """
         from scipy.optimize import nnls

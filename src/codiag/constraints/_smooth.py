@@ -50,7 +50,7 @@ class Smooth(Penalty):
     >>> rng = np.random.default_rng(0)
     >>> tensor = np.einsum("ir,jr,kr->ijk", peaks, rng.random((5, 2)), rng.random((6, 2)))
     >>> noisy = tensor + 0.1 * rng.standard_normal(tensor.shape)
-    >>> fits = [codiag.factorize(noisy, 2, constraints={0: rule}, rng=0) for rule in (None, Smooth(10.0))]
+    >>> fits = [codiag.factorize(noisy, 2, constraints={0: rule}, rng=0) for rule in (None, Smooth(1.0))]
     >>> plain, smooth = (codiag.factor_error([fit.factors[0]], [peaks]) for fit in fits)
     >>> smooth < plain
     True

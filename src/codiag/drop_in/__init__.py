@@ -6,6 +6,7 @@ Here                                                 There
 `parafac`, `CP`                                      ``tensorly.decomposition.parafac``, ``CP``
 `non_negative_parafac`, `CP_NN`                      the same names in ``tensorly.decomposition``
 `non_negative_parafac_hals`, `CP_NN_HALS`            the same names in ``tensorly.decomposition``
+`constrained_parafac`                                the same name in ``tensorly.decomposition``
 `parafac2`, `Parafac2`                               the same names in ``tensorly.decomposition``
 `gcp_opt`, `cp_apr`                                  the same names in ``pyttb``
 `codiag.drop_in.ajd`                                 ``pyriemann.geometry.ajd``
@@ -27,6 +28,7 @@ from importlib import import_module
 from typing import Any
 
 from codiag._checks import public_names
+from codiag.drop_in._constrained import constrained_parafac
 from codiag.drop_in._parafac2 import Parafac2, parafac2
 from codiag.drop_in._pyttb import cp_apr, gcp_opt
 from codiag.drop_in._tensorly import CP, CP_NN, CP_NN_HALS, non_negative_parafac, non_negative_parafac_hals, parafac
@@ -36,6 +38,7 @@ __all__ = [
     "CP_NN",
     "CP_NN_HALS",
     "Parafac2",
+    "constrained_parafac",
     "cp_apr",
     "gcp_opt",
     "non_negative_parafac",

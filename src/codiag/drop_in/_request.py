@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from codiag.tensors import as_tensor, khatri_rao
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """The arguments of a call, checked.
+    """The arguments of a call, checked, and the constraints of some modes, `rules`.
 
     Factors of the modes in `nonnegative` have no negative entries. Half of `ridge` times the sum of squares of the
     other factors is added to the objective. `mask` has the weights of the entries, None if all are observed. `is_share`
@@ -49,6 +49,7 @@ class Request:
     is_verbose: bool = False
     is_share: bool = False
     callback: Callable[[Any, float], Any] | None = None
+    rules: Mapping[int, Constraint] = field(default_factory=dict)
 
     @property
     def order(self) -> int:
@@ -57,7 +58,7 @@ class Request:
     @property
     def plain(self) -> bool:
         """Whether the factors are unconstrained and all entries count."""
-        return not self.nonnegative and not self.ridge and self.mask is None
+        return not self.nonnegative and not self.ridge and self.mask is None and not self.rules
 
     def problem(self, fixed: dict[int, Array] | None = None, *, symmetric: bool = False) -> Problem:
         """Return the problem, with the factors of some modes fixed."""
@@ -71,6 +72,8 @@ class Request:
             return Fixed(fixed[mode])
         if mode in self.nonnegative:
             return NonNegative()
+        if self.rules:
+            return self.rules.get(mode)
         return Ridge(self.ridge) if self.ridge else None
 
     def finished(self, fit: Factorization) -> Any:
@@ -132,7 +135,7 @@ def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, s
         return fit, warning_message(fit, method)
     problem = request.problem(symmetric=False)  # the modes of a given start may differ
     swept, stopped = sweep_from(problem, init, options["callback"])
-    signed = not request.nonnegative
+    signed = not request.nonnegative and not any(rule.is_cone for rule in request.rules.values())
     if max_iter == 1 or stopped:
         return like_start(swept, init, signed=signed), warning_about_iterations(swept, 1)
     method = NLS(init=swept, max_replacements=0, **(options | {"max_iter": max_iter - 1}))

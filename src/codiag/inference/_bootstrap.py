@@ -17,9 +17,9 @@ from codiag._progress import progress_if
 from codiag._text import counted, escape_control, html_table, text_table
 from codiag.inference._intervals import ConfidenceIntervals
 from codiag.least_squares import (
-    CountedRows,
     Limits,
     NormalEquations,
+    RowEquations,
     largest_product,
     minimize,
     settle,
@@ -294,15 +294,16 @@ def _swept(problem: Problem, start: FactoredTensor, mode: int, counts: np.ndarra
     """Return refits of samples that count a number of times each, (n, d_m), from sweeps that begin at a fit."""
     entries, xp = problem.tensor.to_dense(), array_namespace(problem.tensor.reference)
     times, one_sided = asarray_like(counts, entries), [rule is not None for rule in problem.constraints or ()]
-    equations: NormalEquations | CountedRows = NormalEquations(entries[None, ...], times, mode)
+    equations: NormalEquations | RowEquations = NormalEquations(entries[None, ...], one_sided, times, mode)
     if problem.entries is not None:
         weights = problem.observed_mask() if problem.weights is None else to_host(problem.weights)
-        equations = CountedRows(entries, asarray_like(weights.astype(np.float64), entries), times, mode, one_sided)
+        shares = asarray_like(weights.astype(np.float64), entries)
+        equations = RowEquations(entries, shares, one_sided, times, mode)
     sizes = xp.abs(start.weights) ** (1 / start.order)
     signs = array_namespace(sizes).where(start.weights < 0, -1.0 + 0 * sizes, 1.0 + 0 * sizes)
     factors = [factor * sizes * (signs if other == 0 else 1) for other, factor in enumerate(start.factors)]
     stacked = [xp.stack([factor] * len(counts)) for factor in factors]
-    settled = settle(equations, stacked, one_sided, max_sweeps=REFIT.max_iter, tol=REFIT.tol)
+    settled = settle(equations, stacked, max_sweeps=REFIT.max_iter, tol=REFIT.tol)
     ends = [to_host(factor) for factor in settled.factors]
     ends[mode] = ends[mode] * np.sqrt(counts)[:, :, None]
     weights, aligned = _aligned(ends, start)

@@ -9,9 +9,16 @@
 A method of your own may use them: `codiag.extending` shows them.
 """
 
-from codiag.least_squares._alternating import alternate
-from codiag.least_squares._batch import Batch
-from codiag.least_squares._batch_loss import LossBatch
+from codiag.least_squares._alternating import Settled, alternate, settle, sweep
+from codiag.least_squares._batch import (
+    Batch,
+    NormalEquations,
+    RowEquations,
+    columnwise_kronecker,
+    pairs_of,
+    solved_rows,
+    squares_of,
+)
 from codiag.least_squares._budget import (
     INTERRUPTED,
     Budget,
@@ -71,7 +78,6 @@ from codiag.least_squares._operators import CurvatureOperator, GaussNewtonOperat
 from codiag.least_squares._parametrization import Parametrization
 from codiag.least_squares._rank_one import N_TERMS, best_rank_one, distinct_terms, split_columns, strongest_terms
 from codiag.least_squares._symmetric_basis import SymmetricBasis, symmetric_basis
-from codiag.least_squares._together import CountedRows, NormalEquations, Settled, columnwise_kronecker, settle, sweep
 from codiag.least_squares._tolerances import (
     BRIEF_STEP,
     BRIEF_SWEEPS,

@@ -10,8 +10,10 @@ coordinate descent for nonnegative tensor factorization", Numer. Linear Algebra 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
+
+import numpy as np
 
 from codiag._arrays import (
     Array,
@@ -61,16 +63,15 @@ class Batch:
     ) -> None:
         order = len(factors)
         self._one_sided = one_sided or (False,) * order
-        # Free factors come last: they turn the sign of components that one-sided factors could only remove.
-        self._modes = sorted(range(order), key=lambda mode: not self._one_sided[mode])
         self._turns_signs = not all(self._one_sided)
         self._best, self._solved, self._factors = list(factors), list(factors), list(factors)
-        self._equations: _Equations | RowEquations
+        self._equations: NormalEquations | RowEquations
         if shares is None:
-            self._equations = _Equations(entries, factors, bases or (None,) * order)
+            stacked = entries[None, ...] if entries.ndim == order else entries
+            self._equations = NormalEquations(stacked, one_sided, bases=bases)
         else:
-            self._modes.sort(key=lambda mode: (not self._one_sided[mode], factors[mode].shape[1]))
-            self._equations = RowEquations(entries, shares, self._modes)
+            self._equations = RowEquations(entries, shares, one_sided)
+        self._modes = self._equations.modes
         zeros = 0 * real_part(factors[0][:, 0, 0])
         self.objectives, self._step, self._most = zeros + math.inf, zeros + 0.5, zeros + 1
 
@@ -90,7 +91,7 @@ class Batch:
                         moved = xp.where(xp.max(moved, axis=1, keepdims=True) > 0, moved, factor)
                     factor = moved
                 self._factors[mode] = factor
-            slope = (factor @ matrix_transpose(gram) if gram.ndim == 3 else _times(gram, factor)) / 2 - product
+            slope = gram_products(gram, factor) / 2 - product
             self._accept(real_part(xp.sum(slope * conjugate(factor), axis=(1, 2))), solved)
         return self.objectives
 
@@ -119,7 +120,7 @@ class Batch:
         def taken(values: Array) -> Array:
             return xp.take(values, index, axis=0)
 
-        self._equations.select(taken)
+        self._equations.select(np.asarray(places))
         self.objectives, self._step, self._most = taken(self.objectives), taken(self._step), taken(self._most)
         for parts in (self._best, self._solved, self._factors):
             parts[:] = [taken(part) for part in parts]
@@ -129,85 +130,124 @@ class Batch:
         return [factor[place, :, :] for factor in self._best]
 
 
-def solved_rows(gram: Array, product: Array, start: Array | None = None, *, turns_signs: bool = False) -> Array:
-    """Return the factors of a mode by least squares, or columns of one sign, each from a start at its best for others.
+class _Counted:
+    """The order in which modes are solved, and how often the rows of one of them count."""
 
-    Singular equations are solved as if they were not quite so.
+    def __init__(self, shape: Sequence[int], one_sided: Sequence[bool], counts: Array | None, mode: int) -> None:
+        signs = self.one_sided = tuple(one_sided) or (False,) * len(shape)
+        # Free factors come last: they turn the sign of components that one-sided factors could only remove.
+        self.modes = sorted(range(len(shape)), key=lambda other: (not signs[other], shape[other]))
+        self._counts, self._mode = counts, mode
+
+    def counted(self, mode: int, factor: Array) -> Array:
+        """Return the factors of a mode with each row as often as it counts."""
+        return factor if self._counts is None or mode != self._mode else factor * self._counts[:, :, None]
+
+    def select(self, kept: np.ndarray) -> None:
+        """Continue with some of the members."""
+        if self._counts is not None:
+            xp = array_namespace(self._counts)
+            self._counts = xp.take(self._counts, xp.asarray(kept), axis=0)
+
+
+class NormalEquations(_Counted):
+    """The normal equations of members for complete tensors: one matrix for all rows of a mode.
+
+    Parameters
+    ----------
+    entries : array of shape (g, d_0, d_1, ...)
+        Tensors. Each has n / g of the n members, one after the other.
+    one_sided : sequence of bool, optional
+        Modes whose factors are not negative; they are solved first.
+    counts : array of shape (n, d_m), optional
+        How often a member counts the rows of a mode.
+    mode : int
+        The mode of `counts`.
+    bases : sequence of arrays of shape (D_m, d_m), or None
+        For modes along which the entries are compressed though factors are not.
     """
-    xp, rank = array_namespace(product), product.shape[2]
-    if start is None:
-        sizes = sum(real_part(gram[..., i, i]) for i in range(rank))
-        matrix = gram + (TOLERANCE * sizes + TINY)[..., None, None] * identity(rank, gram)
-        if gram.ndim == 4:
-            return xp.linalg.solve(matrix, product[..., None])[..., 0]
-        return matrix_transpose(xp.linalg.solve(matrix, matrix_transpose(product)))
-    columns = [start[:, :, i] for i in range(rank)]
-    for i in range(rank):
-        row = gram[..., i, :] if gram.ndim == 4 else gram[:, None, i, :]
-        fitted = sum(row[..., j] * columns[j] for j in range(rank))
-        best = columns[i] + (product[:, :, i] - fitted) / (row[..., i] + TINY)
-        if turns_signs:
-            best = xp.where(xp.max(best, axis=1, keepdims=True) > 0, best, -best)
-        columns[i] = xp.where(best > 0, best, 0 * best)
-    return xp.stack(columns, axis=2)
 
-
-class _Equations:
-    """The normal equations of members for complete tensors: one matrix for all rows of a mode."""
-
-    def __init__(self, entries: Array, factors: Sequence[Array], bases: Sequence[Array | None]) -> None:
-        self._order, self._bases, self._is_shared = len(factors), bases, entries.ndim == len(factors)
-        self._sides = self._unfolded(entries)
-        self._known: list[tuple[Array, Array, Array] | None] = [None] * len(factors)
+    def __init__(
+        self,
+        entries: Array,
+        one_sided: Sequence[bool] = (),
+        counts: Array | None = None,
+        mode: int = 0,
+        bases: Sequence[Array | None] = (),
+    ) -> None:
+        order = entries.ndim - 1
+        super().__init__((1,) * order, one_sided, counts, mode)
+        self._n_tensors, self._bases = entries.shape[0], bases or (None,) * order
+        self._known: list[tuple[Array, Array, Array] | None] = [None] * order
+        xp, self._sides = array_namespace(entries), list[Array]()
+        for own in range(order - 1):
+            axes = [0, own + 1, *(other + 1 for other in self._others(own))]
+            shape = (self._n_tensors, entries.shape[own + 1], -1)
+            self._sides.append(xp.reshape(xp.permute_dims(entries, axes), shape))
+        self._sides.append(matrix_transpose(xp.reshape(entries, (self._n_tensors, -1, entries.shape[-1]))))
 
     def of(self, mode: int, factors: Sequence[Array]) -> tuple[Array, Array]:
-        """Return the matrices (n, k, k), and the products of the unfolded tensor with all other factors (n, d_m, k)."""
-        basis = self._bases[mode]
-        others = [self._held(other, factors[other]) for other in self._others(mode)]
-        gram, inner = math.prod((own for _, own in others), start=1.0), [conjugate(inside) for inside, _ in others]
-        if self._is_shared:  # of all members as columns of one matrix
-            flat = self._sides[mode] @ columnwise_kronecker([_columns(other)[None] for other in inner])[0, :, :]
-            product = _members(flat, factors[0].shape)
-        else:
-            product = self._sides[mode] @ columnwise_kronecker(inner)
+        """Return the Gram matrices of a mode (n, k, k), and its right-hand sides (n, d_m, k)."""
+        xp, basis, (n, _, rank) = array_namespace(factors[0]), self._bases[mode], factors[0].shape
+        held = [self._held(other, factors[other]) for other in self._others(mode)]
+        columns = [_beside(conjugate(inside), self._n_tensors) for inside, _ in held]
+        product = self._sides[mode] @ columnwise_kronecker(columns)
+        if n != self._n_tensors:
+            product = xp.permute_dims(
+                xp.reshape(product, (self._n_tensors, -1, n // self._n_tensors, rank)), (0, 2, 1, 3)
+            )
+            product = xp.reshape(product, (n, -1, rank))
+        gram = math.prod((own for _, own in held[1:]), start=held[0][1])
         return gram, product if basis is None else basis @ product
 
-    def select(self, taken: Callable[[Array], Array]) -> None:
-        """Continue with some of the members."""
-        self._sides = self._sides if self._is_shared else [taken(side) for side in self._sides]
-        self._known = [None] * self._order
+    def select(self, kept: np.ndarray) -> None:
+        """Continue with some of the members, of one tensor or of a tensor each."""
+        super().select(kept)
+        self._known = [None] * len(self._sides)
+        if self._n_tensors > 1:
+            xp = array_namespace(self._sides[0])
+            self._sides = [xp.take(side, xp.asarray(kept), axis=0) for side in self._sides]
+            self._n_tensors = len(kept)
 
     def _held(self, mode: int, factor: Array) -> tuple[Array, Array]:
         """Return factors of a mode in the coordinates of the entries, and their Gram matrices."""
         known, basis = self._known[mode], self._bases[mode]
         if known is None or known[0] is not factor:
-            known = (factor, factor if basis is None else adjoint(basis) @ factor, adjoint(factor) @ factor)
+            counted = self.counted(mode, factor)
+            known = (factor, counted if basis is None else adjoint(basis) @ counted, adjoint(factor) @ counted)
             self._known[mode] = known
         return known[1:]
 
-    def _unfolded(self, entries: Array) -> list[Array]:
-        """Return the unfoldings of the tensor along each mode, or of the tensor of each member."""
-        xp, sides = array_namespace(entries), []
-        first = tuple(entries.shape[: entries.ndim - self._order])
-        for mode in range(self._order - 1):
-            axes = [*range(len(first)), *(other + len(first) for other in (mode, *self._others(mode)))]
-            sides.append(xp.reshape(xp.permute_dims(entries, axes), (*first, entries.shape[len(first) + mode], -1)))
-        return [*sides, matrix_transpose(xp.reshape(entries, (*first, -1, entries.shape[-1])))]
-
     def _others(self, mode: int) -> list[int]:
-        return [other for other in range(self._order) if other != mode]
+        return [other for other in range(len(self._bases)) if other != mode]
 
 
-class RowEquations:
+class RowEquations(_Counted):
     """The normal equations of every row of members, for entries of one tensor with weights, zero for missing ones.
 
     The last mode is contracted once a sweep, for all others.
+
+    Parameters
+    ----------
+    entries, shares : arrays of shape (d_0, d_1, ...)
+    one_sided : sequence of bool, optional
+        Modes whose factors are not negative; they are solved first.
+    counts, mode : optional
+        As of `NormalEquations`.
     """
 
-    def __init__(self, entries: Array, shares: Array, modes: Sequence[int]) -> None:
-        xp = array_namespace(entries)
+    def __init__(
+        self,
+        entries: Array,
+        shares: Array,
+        one_sided: Sequence[bool] = (),
+        counts: Array | None = None,
+        mode: int = 0,
+    ) -> None:
+        super().__init__(entries.shape, one_sided, counts, mode)
+        xp, modes = array_namespace(entries), self.modes
         weighted = xp.where(shares > 0, entries * shares, 0 * entries)
-        self._modes, shapes = modes, [entries.shape[mode] for mode in modes]
+        shapes = [entries.shape[mode] for mode in modes]
         self._first = tuple(shapes[:-1])
         self._sides = [
             xp.reshape(xp.permute_dims(part, modes), (-1, shapes[-1])) for part in (shares + 0 * weighted, weighted)
@@ -218,8 +258,8 @@ class RowEquations:
     def of(self, mode: int, factors: Sequence[Array]) -> tuple[Array, Array]:
         """Return the matrices of all rows (n, d_m, k, k), and the right-hand sides (n, d_m, k)."""
         n, _, rank = factors[0].shape
-        place, found = self._modes.index(mode), []
-        held = [None if other == mode else self._held(other, factors[other]) for other in self._modes]
+        place, found = self.modes.index(mode), []
+        held = [None if other == mode else self._held(other, factors[other]) for other in self.modes]
         if place == 0:
             assert held[-1] is not None
             self._contracted = [side @ last for side, last in zip(self._sides, held[-1], strict=True)]
@@ -237,7 +277,8 @@ class RowEquations:
         """Return the products of pairs of columns of all members, and the columns."""
         known = self._known.get(mode)
         if known is None or known[0] is not factor:
-            known = self._known[mode] = (factor, _columns(pairs_of(factor)), _columns(conjugate(factor)))
+            parts = (_columns(self.counted(mode, part)) for part in (pairs_of(factor), conjugate(factor)))
+            known = self._known[mode] = (factor, *parts)
         return known[1:]
 
     def _summed(self, number: int, columns: Sequence[Array | None]) -> Array:
@@ -250,14 +291,24 @@ class RowEquations:
                 summed = xp.sum(summed * xp.reshape(part, (-1, *ones, part.shape[1])), axis=other)
         return summed
 
-    def select(self, taken: Callable[[Array], Array]) -> None:
+    def select(self, kept: np.ndarray) -> None:
         """Continue with some of the members."""
+        super().select(kept)
+        self._known = {}
 
 
 def _columns(factors: Array) -> Array:
     """Return the factors of all members side by side, (d, n k)."""
-    xp = array_namespace(factors)
-    return xp.reshape(xp.permute_dims(factors, (1, 0, 2)), (factors.shape[1], -1))
+    return _beside(factors, 1)[0, :, :]
+
+
+def _beside(factor: Array, n_tensors: int) -> Array:
+    """Return the factors of all members of a tensor side by side, (g, d, n k / g)."""
+    xp, (n, size, rank) = array_namespace(factor), factor.shape
+    if n == n_tensors:
+        return factor
+    split = xp.reshape(factor, (n_tensors, n // n_tensors, size, rank))
+    return xp.reshape(xp.permute_dims(split, (0, 2, 1, 3)), (n_tensors, size, -1))
 
 
 def _members(columns: Array, shape: Sequence[int]) -> Array:
@@ -289,8 +340,34 @@ def squares_of(pairs: Array, rank: int) -> Array:
     return xp.reshape(xp.take(pairs, index, axis=-1), (*pairs.shape[:-1], rank, rank))
 
 
-def _times(matrices: Array, rows: Array) -> Array:
-    return (matrices @ rows[..., None])[..., 0]
+def solved_rows(
+    gram: Array, product: Array, start: Array | None = None, *, turns_signs: bool = False, share: float = TOLERANCE
+) -> Array:
+    """Return the factors of a mode by least squares, or columns of one sign, each from a start at its best for others.
+
+    Singular equations are solved as if they were not quite so: a share of their trace is added to the diagonal.
+    """
+    xp, rank = array_namespace(product), product.shape[2]
+    if start is None:
+        sizes = sum(real_part(gram[..., i, i]) for i in range(rank))
+        matrix = gram + (share * sizes + TINY)[..., None, None] * identity(rank, gram)
+        if gram.ndim == 4:
+            return xp.linalg.solve(matrix, product[..., None])[..., 0]
+        return matrix_transpose(xp.linalg.solve(matrix, matrix_transpose(product)))
+    columns = [start[:, :, i] for i in range(rank)]
+    for i in range(rank):
+        row = gram[..., i, :] if gram.ndim == 4 else gram[:, None, i, :]
+        fitted = sum(row[..., j] * columns[j] for j in range(rank))
+        best = columns[i] + (product[:, :, i] - fitted) / (row[..., i] + TINY)
+        if turns_signs:
+            best = xp.where(xp.max(best, axis=1, keepdims=True) > 0, best, -best)
+        columns[i] = xp.where(best > 0, best, 0 * best)
+    return xp.stack(columns, axis=2)
+
+
+def gram_products(gram: Array, factors: Array) -> Array:
+    """Return the products of rows of factors with the Gram matrix of all of them, or of each."""
+    return factors @ matrix_transpose(gram) if gram.ndim == 3 else (gram @ factors[..., None])[..., 0]
 
 
 def columnwise_kronecker(factors: Sequence[Array]) -> Array:

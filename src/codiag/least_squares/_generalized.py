@@ -50,7 +50,7 @@ class GeneralizedObjective(Objective):
     def is_multiplicative(self) -> bool:
         """Whether multiplicative steps apply: zeros are not listed, and each mode has its non-negative factor."""
         is_apart = self.parametrization.signs is None and not self.parametrization.shared
-        return self.listed.has_zeros and is_apart and not self.all_fixed
+        return self.listed.has_zeros and is_apart and not self.all_fixed and not self.penalties
 
     @cached_property
     def squared_norm(self) -> float:

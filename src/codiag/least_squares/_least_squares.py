@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from codiag._arrays import Array, array_namespace, conjugate, epsilon, identity, real_part, to_double, to_namespace
-from codiag.constraints import solve_rows
+from codiag.constraints import majorants, others_of, solve_rows
 from codiag.least_squares._components import hadamard_gram, product_without, solve_semidefinite, unit_columns
 from codiag.least_squares._objective import Objective, Terms
 from codiag.least_squares._operators import (
@@ -15,7 +15,6 @@ from codiag.least_squares._operators import (
     HessianOperator,
     WeightedGaussNewtonOperator,
 )
-from codiag.least_squares._penalties import majorants, others_of
 from codiag.least_squares._rank_one import N_TERMS, distinct_terms
 from codiag.least_squares._tolerances import PER_UNKNOWN, ROUNDING, TOLERANCE
 from codiag.problem import Problem

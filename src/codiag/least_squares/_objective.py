@@ -22,11 +22,10 @@ from codiag._arrays import (
     to_double,
     to_host,
 )
-from codiag.constraints import Constraint, ridge_strengths
+from codiag.constraints import Constraint, Penalties, penalties_of, penalty_slopes, penalty_value, ridge_strengths
 from codiag.least_squares._components import merged_modes
-from codiag.least_squares._operators import CurvatureOperator, GaussNewtonOperator, ProjectedOperator
+from codiag.least_squares._operators import CurvatureOperator, GaussNewtonOperator, PenalizedOperator, ProjectedOperator
 from codiag.least_squares._parametrization import Parametrization
-from codiag.least_squares._penalties import PenalizedOperator, Penalties, penalties_of, penalty_slopes, penalty_value
 from codiag.least_squares._rank_one import N_TERMS
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor, Tensor

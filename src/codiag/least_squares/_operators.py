@@ -26,6 +26,7 @@ from codiag._arrays import (
     Array,
     adjoint,
     array_namespace,
+    asarray_like,
     conjugate,
     identity,
     matrix_transpose,
@@ -35,6 +36,7 @@ from codiag._arrays import (
     take,
     to_namespace,
 )
+from codiag.constraints import Penalties, lengths_of, others_of
 from codiag.least_squares._parametrization import Parametrization
 from codiag.least_squares._tolerances import NEGLIGIBLE, ROUNDING, TINY
 from codiag.tensors import Tensor
@@ -380,6 +382,71 @@ class HessianOperator(UnrestrictedOperator):
             parts[m] = parts[m] + (matrices @ conjugate(moves[n]).T[:, :, None])[:, :, 0].T
             parts[n] = parts[n] + (conjugate(moves[m]).T[:, None, :] @ matrices)[:, 0, :].T
         return self._base.product(move) - self.parametrization.accumulate(parts)
+
+    def preconditioner(self, damping: float) -> Callable[[Array], Array]:
+        return self._base.preconditioner(damping)
+
+
+class PenalizedOperator(UnrestrictedOperator):
+    """A curvature plus the Gauss-Newton matrices of quadratic penalties on components.
+
+    Attributes
+    ----------
+    penalties : Penalties
+    """
+
+    visits_entries = True
+
+    def __init__(self, curvature: CurvatureOperator, penalties: Penalties) -> None:
+        self._base, self.penalties = curvature, penalties
+        self.point, self.parametrization, self.scales = curvature.point, curvature.parametrization, curvature.scales
+        self.has_matrix = curvature.has_matrix
+        self._factors = self.parametrization.expand(self.point)
+        self._squares = [length**2 for length in lengths_of(self._factors)]
+
+    def penalty_product(self, move: Array) -> Array:
+        """Return the matrix of the penalties times a move, or a stack of moves."""
+        moves, xp = self._expand(move), array_namespace(self.point)
+        images = [0 * part for part in moves]
+        for mode, rule in self.penalties:
+            product = rule.penalty_product(self._factors[mode])
+            columns = [product if n == mode else factor for n, factor in enumerate(self._factors)]
+            squares = list(self._squares)
+            squares[mode] = xp.sum(product * self._factors[mode], axis=-2)
+            along = [xp.sum(part * column, axis=-2, keepdims=True) for part, column in zip(moves, columns, strict=True)]
+            for n, part in enumerate(moves):
+                own = rule.penalty_product(part) if n == mode else part
+                images[n] = images[n] + own * others_of(squares, n)
+                for other, size in enumerate(along):
+                    if other != n:
+                        images[n] = images[n] + columns[n] * size * others_of(squares, n, other)
+        return self._accumulate(images)
+
+    def _expand(self, move: Array) -> list[Array]:
+        if self.parametrization.signs is not None:
+            return self.parametrization.expand(move)
+        factors = zip(self.parametrization.groups, self.parametrization.factors(move), strict=True)
+        of_mode = {mode: factor for group, factor in factors for mode in group}
+        return [of_mode[mode] for mode in sorted(of_mode)]
+
+    def _accumulate(self, parts: Sequence[Array]) -> Array:
+        if self.parametrization.signs is not None:
+            return self.parametrization.accumulate(parts)
+        totals = [sum((parts[n] for n in group[1:]), parts[group[0]]) for group in self.parametrization.groups]
+        return array_namespace(parts[0]).concat(totals, axis=-2)
+
+    def product(self, move: Array) -> Array:
+        return self._base.product(move) + self.penalty_product(move)
+
+    @cached_property
+    def penalty_matrix(self) -> Array:
+        """The matrix of the penalties, unknowns numbered row by row."""
+        size = math.prod(self.point.shape)
+        moves = asarray_like(np.eye(size).reshape(size, *self.point.shape), self.point)
+        return array_namespace(self.point).reshape(self.penalty_product(moves), (size, size))
+
+    def matrix(self) -> Array:
+        return self._base.matrix() + self.penalty_matrix
 
     def preconditioner(self, damping: float) -> Callable[[Array], Array]:
         return self._base.preconditioner(damping)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from codiag._arrays import Array, array_namespace, asarray_like, is_complex, to_host
-from codiag.constraints import Constraint, Constraints, NonNegative
+from codiag.constraints import Combined, Constraint, Constraints, NonNegative
 from codiag.losses import Loss
 from codiag.problem._observed import ObservedTensor
 from codiag.tensors import FactoredTensor, is_large
@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
 
 def implied_constraints(loss: Loss | None, given: Constraints, order: int) -> Constraints:
-    """Return non-negative factors if a loss needs them and no constraints are given."""
-    return (NonNegative(),) * order if loss is not None and loss.needs_nonnegative and given is None else given
+    """Return non-negative factors if a loss needs them and no constraints are given, or penalties alone."""
+    if loss is None or not loss.needs_nonnegative:
+        return given
+    if given is None:
+        return (NonNegative(),) * order
+    return tuple(rule if rule is None or rule.is_hard else Combined((NonNegative(), rule)) for rule in given)
 
 
 def check_loss(loss: Loss | None, data: ObservedTensor, constraints: Constraints) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from codiag import constraints, losses
 from codiag._arrays import to_host
 from codiag._text import Table, save_arrays
-from codiag.constraints import Constraint, as_constraints
+from codiag.constraints import Combined, Constraint, as_constraints
 from codiag.labels import Labels
 from codiag.losses import as_loss
 from codiag.problem import LogEntry, Problem
@@ -37,7 +37,7 @@ def _kinds() -> dict[str, type]:
     from codiag.inference import NoiseModel, Sensitivity, UnitErrors
 
     rules = {name: getattr(package, name) for package in (constraints, losses) for name in package.__all__}
-    return rules | {kind.__name__: kind for kind in (UnitErrors, NoiseModel, Sensitivity, Assessment)}
+    return rules | {kind.__name__: kind for kind in (UnitErrors, NoiseModel, Sensitivity, Assessment, Combined)}
 
 
 class RuleNotGivenError(ValueError):
@@ -57,7 +57,11 @@ def recorded(thing: Any, arrays: dict[str, np.ndarray], key: str) -> Any:
     for field in fields(_kinds()[name]):
         value, place = getattr(thing, field.name), f"{key}_{field.name}"
         value = value.item() if isinstance(value, np.generic) else value
-        if isinstance(value, list | tuple) and any(hasattr(part, "shape") or isinstance(part, list) for part in value):
+        if isinstance(thing, Combined):
+            values[field.name] = {"rules": [recorded(rule, arrays, f"{place}_{n}") for n, rule in enumerate(value)]}
+        elif isinstance(value, list | tuple) and any(
+            hasattr(part, "shape") or isinstance(part, list) for part in value
+        ):
             values[field.name] = {"arrays": [part is not None for part in value]}
             arrays |= {f"{place}_{index}": np.asarray(part) for index, part in enumerate(value) if part is not None}
         elif isinstance(value, Table):
@@ -90,10 +94,12 @@ def restored(record: Any, file: Mapping[str, np.ndarray], key: str, given: Any =
         value, place = stated[0].get(field.name), f"{key}_{field.name}"
         if isinstance(value, dict) and "columns" in value:
             value = Table({column: file[f"{place}_{column}"] for column in value["columns"]})
+        elif isinstance(value, dict) and "rules" in value:
+            value = tuple(restored(rule, file, f"{place}_{n}") for n, rule in enumerate(value["rules"]))
         elif isinstance(value, dict):
             parts = enumerate(value["arrays"])
             value = tuple(file[f"{place}_{index}"] if is_there else None for index, is_there in parts)
-        values[field.name] = file[place] if place in file else _as_tuples(value)
+        values[field.name] = file[place] if place in file else value if kind is Combined else _as_tuples(value)
     return kind(**values)
 
 

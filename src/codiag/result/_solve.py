@@ -37,7 +37,7 @@ from codiag.result._factorization import Factorization
 from codiag.result._linearization import deviance_of, kept, relative_error_of
 from codiag.result._separation import separation
 from codiag.result._strengths import has_open_strengths, with_strengths, without_penalties
-from codiag.search import joins, search_together
+from codiag.search import joins, one_sided_modes, search_together
 from codiag.tensors import FactoredTensor, is_large
 
 HOST_WORK = 2**21
@@ -70,7 +70,7 @@ def solve_together(problems: Sequence[Problem], rngs: Sequence[Any]) -> list[Fac
         if joins(problem) and _is_in_range(problem):
             reference = problem.tensor.reference
             kind = (array_namespace(reference).__name__, str(reference.dtype), str(device(reference)))
-            groups.setdefault((problem.tensor.shape, problem.rank, kind), []).append(place)
+            groups.setdefault((problem.tensor.shape, problem.rank, one_sided_modes(problem), kind), []).append(place)
     for places in groups.values():
         known = [problems[place].in_double_precision() for place in places]
         try:

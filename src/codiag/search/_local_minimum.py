@@ -31,7 +31,7 @@ can have missed them."""
 
 
 MISSED_SHARE = 0.15
-"""Share of components, or one, that a fit may have missed while the others show the model."""
+"""Share of components, or one, that a fit may have missed, or that may be weak, while the others show the model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +97,11 @@ class LocalMinimum:
         return is_noise(self.problem, self.residual, self.result.components)
 
     @property
+    def n_few(self) -> int:
+        """A few of the components."""
+        return max(1, int(MISSED_SHARE * self.problem.rank))
+
+    @property
     def fits_anything(self) -> bool:
         """Whether parameters are more than half of the entries, so that any residual looks like noise."""
         return 2 * self.problem.n_parameters > self.problem.n_independent
@@ -111,7 +116,7 @@ class LocalMinimum:
         """
         if self.fits_anything or is_large(self.problem.tensor.shape):
             return False
-        rank, n_few = self.problem.rank, max(1, int(MISSED_SHARE * self.problem.rank))
+        rank, n_few = self.problem.rank, self.n_few
         excess = 0.0 if self.is_noise else noise_excess(self.problem, self.residual, n_few, self.result.components)
         if excess > 1 or np.max(self.contributions) < WEAK_RATIO:
             return False

@@ -348,14 +348,18 @@ def shows_optimum(ends: Sequence[LocalMinimum]) -> bool:
     """Return whether the residual of the lowest minimum shows that there is no lower one.
 
     That is so if the fit is exact; or if its residual is noise and no component is weak, unless anything looks like
-    noise, or the fit is degenerate, so that each component seems to explain far more than they do together. Nothing is
-    known of tensors that are too large to be searched.
+    noise, or the fit is degenerate, so that each component seems to explain far more than they do together. If no mode
+    is smaller than the rank, the strong components determine the diagonalization, which another start would only
+    repeat: a few may be weak then, unless further starts cost milliseconds. Nothing is known of tensors that are too
+    large to be searched.
     """
     best = lowest(ends)
-    if best.is_exact or is_large(best.problem.tensor.shape):
+    problem = best.problem
+    if best.is_exact or is_large(problem.tensor.shape):
         return True
-    is_misleading = best.fits_anything or are_degenerate(best.problem, best.result.components)
-    return best.is_noise and not is_misleading and not best.weak
+    is_misleading = best.fits_anything or are_degenerate(problem, best.result.components)
+    is_determined = problem.rank <= min(problem.tensor.shape) and not _is_quick(problem)
+    return best.is_noise and not is_misleading and len(best.weak) <= (best.n_few if is_determined else 0)
 
 
 def should_stop(ends: Sequence[LocalMinimum]) -> bool:

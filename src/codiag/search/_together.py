@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from codiag._arrays import (
     few_threads,
     matrix_transpose,
     normal_draws,
+    on_host,
     squared_magnitudes,
     to_host,
 )
@@ -54,12 +56,22 @@ VECTOR_ROUNDS = ((32, 5), (8, 10))
 
 
 def joins(problem: Problem) -> bool:
-    """Return whether a problem can be solved together with others: least squares of a small, complete tensor."""
-    is_plain = problem.loss is None and not problem.required_features and not problem.symmetric
+    """Return whether a problem can be solved together with others: least squares of a small, complete tensor.
+
+    Factors are free or not negative.
+    """
+    rules = [rule for rule in problem.constraints or () if rule is not None]
+    is_plain = problem.loss is None and problem.required_features <= {"constraints"} and not problem.symmetric
+    is_plain = is_plain and all(rule.is_cone and not rule.ridge for rule in rules)
     tensor = problem.tensor
     if not is_plain or problem.rank == 0 or not tensor.holds_entries or is_large(tensor.shape):
         return False
     return assign_roles(tensor.shape, problem.rank) is not None
+
+
+def one_sided_modes(problem: Problem) -> tuple[bool, ...]:
+    """Return which modes have factors that are not negative, of a problem that `joins` allows."""
+    return tuple(rule is not None for rule in problem.constraints or (None,) * problem.tensor.order)
 
 
 def search_together(problems: Sequence[Problem], rngs: Sequence[np.random.Generator]) -> list[Estimate | None]:
@@ -84,6 +96,11 @@ class _Member:
     rng: np.random.Generator
     log: Log = field(default_factory=Log)
     ends: list[LocalMinimum] = field(default_factory=list)
+
+    @cached_property
+    def on_host(self) -> Problem:
+        """The problem with its tensor in the memory of the host."""
+        return self.problem if on_host(self.problem.tensor.reference) else self.problem.on_host()
 
     @property
     def best(self) -> LocalMinimum:
@@ -111,12 +128,14 @@ class _Together:
         dense = [problem.tensor.as_double().to_dense() for problem in problems]
         self._xp = array_namespace(dense[0])
         self._entries, self._rank = self._xp.stack(dense), problems[0].rank
+        self._one_sided = one_sided_modes(problems[0])
 
     def solved(self) -> list[Estimate | None]:
         """Solve all problems, some of them by further starts."""
         roles = assign_roles(self._entries.shape[1:], self._rank)
         assert roles is not None
         starts = diagonal_starts(self._entries, roles, self._rank, [own.rng for own in self._members])
+        starts = [_clipped(start) if sign else start for start, sign in zip(starts, self._one_sided, strict=True)]
         self._record(self._members, self._settled(self._members, starts, TOLERANCE), "sweeps from a diagonalization")
         self._converge(self._members)
         self._find_weak_again([own for own in self._members if not shows_optimum(own.ends)])
@@ -166,7 +185,7 @@ class _Together:
 
     def _strongest_terms(self, members: Sequence[_Member], residuals: Array) -> list[Array]:
         """Return the strongest of many rank-one terms of every residual, as factors (n, d_m, 1)."""
-        equations, reference, n = NormalEquations(residuals), to_host(residuals[:1, ...]), len(members)
+        equations, reference, n = NormalEquations(residuals, self._one_sided), to_host(residuals[:1, ...]), len(members)
         drawn = [
             np.concatenate([normal_draws(own.rng, (VECTOR_ROUNDS[0][0], size, 1), reference) for own in members])
             for size in residuals.shape[1:]
@@ -183,7 +202,7 @@ class _Together:
     def _settled(
         self, members: Sequence[_Member], factors: Sequence[Array], tol: float, max_sweeps: int = BRIEF_SWEEPS
     ) -> Settled:
-        return settle(NormalEquations(self._of(members)), factors, max_sweeps=max_sweeps, tol=tol)
+        return settle(NormalEquations(self._of(members), self._one_sided), factors, max_sweeps=max_sweeps, tol=tol)
 
     def _of(self, members: Sequence[_Member]) -> Array:
         """Return the entries of some of the tensors."""
@@ -192,7 +211,8 @@ class _Together:
         return self._xp.take(self._entries, self._xp.asarray([own.place for own in members]), axis=0)
 
     def _stacked(self, components: Sequence[FactoredTensor]) -> list[Array]:
-        return [self._xp.stack(list(factors)) for factors in zip(*(own.factors for own in components), strict=True)]
+        factors = zip(*(own.factors for own in components), strict=True)
+        return [asarray_like(np.stack(own), self._entries) for own in factors]
 
     def _residuals(self, members: Sequence[_Member], factors: Sequence[Array]) -> Array:
         entries, model = self._of(members), factors[0] @ matrix_transpose(columnwise_kronecker(factors[1:]))
@@ -202,26 +222,36 @@ class _Together:
         """Take note of where sweeps have ended, with objectives that are sums of squares."""
         xp, gaps = self._xp, self._residuals(members, settled.factors)
         values = to_host(xp.sum(squared_magnitudes(gaps), axis=tuple(range(1, gaps.ndim)))) / 2
-        excess, bounds = stacked_excess(gaps), _removal_bounds(settled.factors)
-        weights = asarray_like(np.ones(self._rank), settled.factors[0])
+        host = [to_host(factor) for factor in settled.factors]
+        excess, bounds = stacked_excess(gaps), _removal_bounds(host)
         for i, own in enumerate(members):
-            components = FactoredTensor(weights, [factor[i, :, :] for factor in settled.factors], symmetric=False)
+            components = FactoredTensor(np.ones(self._rank), [factor[i] for factor in host], symmetric=False)
             ended = (int(settled.n_sweeps[i]), bool(settled.converged[i]))
-            end = LocalMinimum(own.problem, OptimizeResult(components, float(values[i]), *ended))
-            known: dict[str, Any] = {"residual": DenseTensor.of(gaps[i, ...], symmetric=False)}
+            result = OptimizeResult(components, float(values[i]), *ended)
+            term, known = largest_noise_term(own.problem, 2 * result.objective), dict[str, Any]()
             if excess[i] <= 1:
                 known["is_noise"] = True
-            term = largest_noise_term(own.problem, 2 * end.objective)
             if term > 0 and np.all(bounds[i] > WEAK_RATIO**2 * term):
                 known["contributions"] = bounds[i] / term
+            # What is not known yet is computed on the host.
+            problem = own.problem if len(known) == len(("is_noise", "contributions")) else own.on_host
+            if problem is not own.problem or on_host(gaps):
+                known["residual"] = DenseTensor.of(to_host(gaps[i, ...]), symmetric=False)
+            end = LocalMinimum(problem, result)
             vars(end).update(known)
             own.ends.append(end)
             own.log.add(name, ended[0], end.relative_error)
 
 
-def _removal_bounds(factors: Sequence[Array]) -> np.ndarray:
+def _clipped(factor: Array) -> Array:
+    """Return columns with most of their weight on the positive side, and without negative entries."""
+    xp = array_namespace(factor)
+    turned = xp.where(xp.sum(factor, axis=1, keepdims=True) < 0, -factor, factor)
+    return xp.where(turned > 0, turned, 0 * turned)
+
+
+def _removal_bounds(factors: Sequence[np.ndarray]) -> np.ndarray:
     """Return twice what `removal_bounds` does, for components of stacked factors: (n, k)."""
-    host = [to_host(factor) for factor in factors]
-    norms = [np.linalg.norm(factor, axis=1, keepdims=True) + TINY for factor in host]
+    norms = [np.linalg.norm(factor, axis=1, keepdims=True) + TINY for factor in factors]
     squares = np.prod([norm[:, 0, :] ** 2 for norm in norms], axis=0)
-    return squares * unit_bounds([factor / norm for factor, norm in zip(host, norms, strict=True)])
+    return squares * unit_bounds([factor / norm for factor, norm in zip(factors, norms, strict=True)])

@@ -1,5 +1,6 @@
 """Starts of least squares: generators of components from which the search begins."""
 
+from codiag.starts._batch_loss import LossBatch
 from codiag.starts._default import default_starts
 from codiag.starts._diagonal import Diagonal, FromObserved, MeanImputed, diagonal_roles, diagonal_start
 from codiag.starts._given import FixedFactors, Given

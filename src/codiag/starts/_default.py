@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from codiag.least_squares import are_orthogonal
 from codiag.problem import Problem
 from codiag.reduction import is_small
-from codiag.starts._diagonal import Diagonal, FromObserved, MeanImputed
+from codiag.starts._diagonal import Diagonal, FromObserved, MeanImputed, diagonal_roles
 from codiag.starts._given import FixedFactors
 from codiag.starts._greedy import Greedy
 from codiag.starts._random import Random
@@ -22,13 +22,16 @@ from codiag.tensors import is_large
 def default_starts(problem: Problem) -> Sequence[Start]:
     """Return the starts for a problem, the most promising first.
 
-    Growing components one at a time is more promising than filling missing entries if more entries are missing than
-    observed: filled with a constant, they add noise of a share (1 - p) / p of the energy, where p is the share of
-    observed entries.
+    If there are too many components to be diagonalized, one random start comes before the tournament: without noise, or
+    with little, it is enough. Growing components one at a time is more promising than filling missing entries if more
+    entries are missing than observed: filled with a constant, they add noise of a share (1 - p) / p of the energy,
+    where p is the share of observed entries.
     """
     if problem.loss is not None:
         return (VarianceStabilized(starts_of=default_starts),)
-    further = (Tournament() if tournaments_apply(problem) else Random(),)
+    further: tuple[Start, ...] = (Tournament() if tournaments_apply(problem) else Random(),)
+    if problem.rank > 1 and not problem.required_features and diagonal_roles(problem.tensor, problem.rank) is None:
+        further = (Random(n_starts=1), *further)
     if not problem.required_features:
         return (MeanImputed() if is_small(problem.tensor.shape) else Diagonal(), *further)
     if any(constraint is not None and constraint.is_fixed for constraint in problem.constraints or ()):

@@ -19,7 +19,7 @@ from codiag.starts._rank_one_span import rank_one_roles, rank_one_start
 from codiag.starts._slices import Roles, assign_roles, components_from_sides, slices, symmetric_components
 from codiag.starts._span_powers import power_roles, power_start
 from codiag.starts._start import Start
-from codiag.tensors import DenseTensor, FactoredTensor, is_large, shows_ranges
+from codiag.tensors import DenseTensor, FactoredTensor, Tensor, is_large, shows_ranges
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,7 +87,7 @@ class FromObserved(Start):
             yield reduction.to_tensor(minimize(reduction.problem, start, ROUGH).components)
 
 
-def diagonal_roles(core: DenseTensor, rank: int) -> Roles | None:
+def diagonal_roles(core: Tensor, rank: int) -> Roles | None:
     """Return the modes to diagonalize, several together if that is needed; None if no way applies."""
     if rank == 1:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
@@ -22,12 +23,15 @@ class Random(Start):
     ----------
     is_swept : bool
         Whether to take a few alternating sweeps from them.
+    n_starts : int or None
+        How many; None for ever more.
     """
 
     is_swept: bool = True
+    n_starts: int | None = None
 
     def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
-        while True:
+        for _ in count() if self.n_starts is None else range(self.n_starts):
             components = random_components(problem.complete().tensor, problem.rank, rng)
             components = components.changed(lambda factor, mode: _one_sided(factor, problem, mode))
             yield swept(problem, components) if self.is_swept else components

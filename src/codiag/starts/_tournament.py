@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._arrays import BLOCK, asarray_like, normal_draws, to_double, to_host
-from codiag.least_squares import Batch, Log, LossBatch, member_seconds, objective_of
+from codiag.least_squares import Batch, Log, member_seconds, objective_of
 from codiag.problem import Problem
 from codiag.reduction import dominant_core
+from codiag.starts._batch_loss import LossBatch
 from codiag.starts._start import Start
 from codiag.tensors import DenseTensor, FactoredTensor, is_large
 
@@ -25,7 +26,8 @@ class Tournament(Start):
     """Random components, the lowest of many after sweeps on a core that holds twice the rank in each mode.
 
     If entries are missing, sweeps are on the observed ones. Factors of one sign are swept column by column, on all of
-    their rows. One tournament follows the other, while the budget allows sixteen members.
+    their rows. One tournament follows the other, while the budget allows sixteen members; what
+    one costs is counted once all its survivors were taken.
     """
 
     def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
@@ -35,7 +37,7 @@ class Tournament(Start):
         most, least = min(ROUNDS[0][0], pool.most_members), ROUNDS[-1][0]
         n_sweeps = sum(members * n for members, n in ROUNDS)
         while True:
-            share = min(log.budget.left / (2 * n_sweeps * pool.sweep_seconds), 1.0)
+            share, n_taken = min(log.budget.left / (n_sweeps * pool.sweep_seconds), 1.0), 0
             if share * most < least**2:
                 return
             batch = pool.drawn(int(share * most), rng)
@@ -43,9 +45,10 @@ class Tournament(Start):
                 kept = min(max(round(members * share), least), most)
                 batch.select(np.argsort(batch.objectives, kind="stable")[:kept].tolist())
                 batch.sweep(n)
-                log.budget.spend(pool.sweep_seconds * kept * n)
+                n_taken += kept * n
             for place in np.argsort(batch.objectives, kind="stable").tolist():
                 yield pool.components(batch, place)
+            log.budget.spend(pool.sweep_seconds * n_taken)
 
 
 def tournaments_apply(problem: Problem) -> bool:

@@ -232,9 +232,25 @@ class DenseEntries(ObservedEntries):
         xp = array_namespace(self._weights)
         modes = range(len(factors))
         home, factors = factors[0], self._here(factors)
+        if is_numpy_array(factors[0]):
+            return to_namespace(self._filled_matrix(factors), home)
         blocks = {(m, n): self._block(factors, m, n) for m in modes for n in modes if m <= n}
         blocks |= {(n, m): adjoint(block) for (m, n), block in blocks.items() if m < n}
         return to_namespace(xp.concat([xp.concat([blocks[m, n] for n in modes], axis=1) for m in modes]), home)
+
+    def _filled_matrix(self, factors: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the same, written block by block: most of it is zeros if one mode is far larger than the others."""
+        rank, ends = factors[0].shape[1], np.cumsum(self.shape).tolist()
+        rows = [slice(end - size, end) for end, size in zip(ends, self.shape, strict=True)]
+        matrix = np.zeros((ends[-1], rank, ends[-1], rank), factors[0].dtype)
+        for m, own in enumerate(rows):
+            places = np.arange(own.start, own.stop)
+            matrix[places, :, places, :] = self.row_grams(factors, m)
+            for n, other in enumerate(rows[:m]):
+                block = np.reshape(self._block(factors, n, m), (self.shape[n], rank, self.shape[m], rank))
+                matrix[other, :, own, :] = block
+                matrix[own, :, other, :] = conjugate(np.transpose(block, (2, 3, 0, 1)))
+        return matrix.reshape(ends[-1] * rank, -1)
 
     def _block(self, factors: Sequence[Array], m: int, n: int) -> Array:
         r"""Return the block of two modes, :math:`\sum_j o_j z_{mj} z_{nj}^\top` by rows of both."""

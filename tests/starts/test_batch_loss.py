@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import codiag
-from codiag.least_squares import LossBatch, objective_of
+from codiag.least_squares import objective_of
 from codiag.losses import Bernoulli, Poisson
+from codiag.starts import LossBatch
 from codiag.tensors import FactoredTensor
 
 

@@ -11,8 +11,7 @@ import math
 from collections.abc import Sequence
 
 from codiag._arrays import Array, array_namespace, identity, matrix_transpose
-from codiag.least_squares._batch import columnwise_kronecker, pairs_of, solved_rows, squares_of
-from codiag.least_squares._tolerances import FIRST_DAMPING
+from codiag.least_squares import FIRST_DAMPING, columnwise_kronecker, pairs_of, solved_rows, squares_of
 from codiag.losses import Loss
 
 
