@@ -41,6 +41,27 @@ def test_the_recipe_needs_what_the_package_needs():
     assert dict(re.findall(r"- ([\w-]+) >=([\w.]+)", constraints)) == {names.get(a, a): b for a, b in extras}
 
 
+def test_lowest_versions_are_those_of_a_browser():
+    """Pyodide 0.28 has SciPy 1.14.1, scikit-learn 1.7.0 and Python 3.13; the wheel is pure, so that it runs there."""
+    lowest = {
+        name: tuple(map(int, version.split(".")))
+        for name, version in (one.split(">=") for one in PROJECT["dependencies"])
+    }
+    assert lowest["scipy"] <= (1, 14, 1)
+    assert lowest["scikit-learn"] <= (1, 7, 0)
+    assert lowest["numpy"] <= (2, 0, 2)
+    package = Path(codiag.__file__).parent
+    assert {path.suffix for path in package.rglob("*") if path.is_file()} <= {
+        ".py",
+        ".pyc",
+        ".typed",
+        ".json",
+        ".html",
+        ".css",
+        ".js",
+    }
+
+
 def test_every_python_that_is_promised_is_tried():
     promised = {name.rpartition(" ")[2] for name in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", name)}
     assert min(promised, key=lambda one: int(one[2:])) == PROJECT["requires-python"].removeprefix(">=")

@@ -154,7 +154,8 @@ def _of_frame(frame: Any, modes: Any, value: Any, absent: str) -> Labelled:
     if len(modes) < 3 or len(set(modes)) < len(modes):
         raise ValueError(
             f"modes must be three columns or more, by different names; got {list(map(str, modes))}. A table has a "
-            "column of labels for each mode, and the values in its last column, or in `value`"
+            "column of labels for each mode, and the values in its last column, or in `value`; one with columns of "
+            "values becomes such a table by melt"
         )
     entries = _entries(value, frame.get_column(value))
     labelled = _of_columns(modes, [frame.get_column(name) for name in modes], entries, absent)

@@ -167,7 +167,10 @@ def check_init(init: Init, names: tuple[str, ...] = ("random",)) -> None:
     """Raise unless `start_from` takes a start, or it has one of these names."""
     if isinstance(init, str) and init not in names:
         named = f"one of {', '.join(names)}, " if names else ""
-        raise ValueError(f"init must be {named}a method, a fit or a pair (weights, factors); got {init!r}")
+        raise ValueError(
+            f"init must be {named}a method, a fit or a pair (weights, factors); got {init!r}. Leave it out for the "
+            "usual starts; method=codiag.methods.ALS(init='svd') is TensorLy's"
+        )
     if init is None or isinstance(init, str) or is_method(init):
         return
     weights, factors = _components(init)

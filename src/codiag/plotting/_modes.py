@@ -18,7 +18,9 @@ MARKED, SEPARATE, MOST = 30, 100, 4000
 
 
 def different_modes(fit: Factorization) -> list[int]:
-    """Return the modes whose factors differ."""
+    """Return the modes whose factors differ; raise if the fit is none."""
+    if not hasattr(fit, "_symmetric"):
+        raise TypeError(f"fit must be a Factorization, what codiag.factorize returns; got {type(fit).__name__}")
     return [0] if fit._symmetric else list(range(len(fit.shape)))
 
 

@@ -863,5 +863,9 @@ def _checked_labels(labels: Labels | None, tensor: Tensor) -> Labels | None:
     sizes = [None if values is None else len(values) for values in labels.values]
     fits = [size in (None, n) for size, n in zip(sizes, tensor.shape, strict=False)]
     if len(sizes) != tensor.order or not all(fits):
-        raise ValueError(f"labels must be for the modes of the tensor, {tensor.shape}; got {sizes}")
+        given = ", ".join(f"{name} ({size or 'no labels'})" for name, size in zip(labels.names, sizes, strict=True))
+        raise ValueError(
+            f"labels must name the {tensor.order} modes of the tensor, {tensor.shape}, with as many labels as indices, "
+            f"or None for a mode without; got {given}"
+        )
     return labels
