@@ -19,7 +19,11 @@ SIZES = (20, 15, 10, 12)
 
 
 def drawn(
-    rng: np.random.Generator, presence: Any = ((1, 1, 1), (1, 1, 1)), noise: Any = (0.1, 0.1), second: str = "ad"
+    rng: np.random.Generator,
+    presence: Any = ((1, 1, 1), (1, 1, 1)),
+    noise: Any = (0.1, 0.1),
+    second: str = "ad",
+    freedom: float = np.inf,
 ) -> tuple[dict[str, np.ndarray], list[np.ndarray], list[np.ndarray]]:
     """Return normal factors, and two sets with noise and without it; a row of `presence` are weights in a set."""
     rank = len(presence[0])
@@ -34,10 +38,17 @@ def drawn(
         ),
     ]
     noisy = [
-        one + share * np.sqrt(np.mean(one**2)) * rng.standard_normal(one.shape)
+        one + share * np.sqrt(np.mean(one**2)) * unit_noise(rng, one.shape, freedom)
         for one, share in zip(clean, noise, strict=True)
     ]
     return factors, noisy, clean
+
+
+def unit_noise(rng: np.random.Generator, shape: tuple[int, ...], freedom: float) -> np.ndarray:
+    """Return noise of variance one: normal, or with Student's distribution and so many degrees of freedom."""
+    if freedom == np.inf:
+        return rng.standard_normal(shape)
+    return np.asarray(rng.standard_t(freedom, shape) * np.sqrt((freedom - 2) / freedom))
 
 
 def shared_error(found: np.ndarray, truth: np.ndarray) -> float:
@@ -45,10 +56,10 @@ def shared_error(found: np.ndarray, truth: np.ndarray) -> float:
     return codiag.factor_error([found], [truth])
 
 
-def presence_found(seed: int, weights: Any, second: str) -> bool:
+def presence_found(seed: int, weights: Any, second: str, freedom: float = np.inf) -> bool:
     """Return whether the table of presence is right in all cells."""
     rng = np.random.default_rng([43, 1, seed])
-    factors, noisy, _ = drawn(rng, weights, second=second)
+    factors, noisy, _ = drawn(rng, weights, second=second, freedom=freedom)
     names = [NAMES[0], tuple(second)]
     fit = codiag.factorize_coupled(noisy, len(weights[0]), modes=names, rng=seed)
     found = fit.without_absent().factors["a"]  # a component of a matrix alone is known up to what the others share
@@ -112,13 +123,15 @@ def report_presence(draws: int) -> None:
     """Print how often the table of presence is right."""
     seeds = range(draws)
     print("| presence right in all cells, 10 % noise | of", draws, "| s a fit |\n|---|---|---|")
-    for label, weights, second in (
-        ("tensor and matrix, one component of three in the tensor only", ((1, 1, 1), (1, 1, 0)), "ad"),
-        ("tensor and matrix, one in the matrix only", ((1, 1, 0), (1, 1, 1)), "ad"),
-        ("two tensors, one in each only", ((1, 1, 0), (1, 0, 1)), "ade"),
+    for label, weights, second, freedom in (
+        ("tensor and matrix, one component of three in the tensor only", ((1, 1, 1), (1, 1, 0)), "ad", np.inf),
+        ("tensor and matrix, one in the matrix only", ((1, 1, 0), (1, 1, 1)), "ad", np.inf),
+        ("two tensors, one in each only", ((1, 1, 0), (1, 0, 1)), "ade", np.inf),
+        ("the first, Student's noise with 3 degrees of freedom", ((1, 1, 1), (1, 1, 0)), "ad", 3),
+        ("two tensors with nothing in common, two components each", ((1, 1, 0, 0), (0, 0, 1, 1)), "ade", np.inf),
     ):
         clock = time.process_time()
-        right = sum(presence_found(seed, weights, second) for seed in seeds)
+        right = sum(presence_found(seed, weights, second, freedom) for seed in seeds)
         print(f"| {label} | {right} | {(time.process_time() - clock) / draws:.2f} |", flush=True)
 
 

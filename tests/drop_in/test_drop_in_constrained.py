@@ -246,7 +246,7 @@ def test_a_masked_tensor_of_one_component_is_found_from_a_random_start(seed):
         ({"l1_reg": {0: 3.0}}, lambda factors: np.any(factors[0] == 0)),
         ({"smoothness": {2: 1e6}}, lambda factors: np.max(np.abs(np.diff(factors[2], axis=0))) < 1e-3),
     ],
-    ids=str,
+    ids=["non-negative", "one mode", "unimodal", "ridge", "sparse", "smooth"],
 )
 @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
 def test_constraints_of_tensorly_hold(options, holds):

@@ -14,7 +14,6 @@ from codiag._arrays import to_host
 from codiag._checks import as_real_array
 from codiag.labels import Labels, read_labelled
 from codiag.problem import Problem
-from codiag.tensors import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +115,9 @@ def _read(raw: Any, names: Any, place: int) -> tuple[np.ndarray, tuple[str, ...]
         labels: Labels | None = Labels(tuple(names), (np.asarray(raw.index), np.asarray(raw.columns)))
     else:
         entries, labels = read_labelled(raw)
-    if isinstance(entries, Tensor):
-        stored = entries
-        entries = np.where(stored.stored_mask(), to_host(stored.to_dense()), np.nan) if stored.is_partial else to_host(
-            stored.to_dense()
-        )  # fmt: skip
+    if hasattr(entries, "stored_mask"):  # one of our tensors
+        stored = to_host(entries.to_dense())
+        entries = np.where(entries.stored_mask(), stored, np.nan) if entries.is_partial else stored
     if isinstance(entries, np.ma.MaskedArray):
         entries = np.ma.filled(entries.astype(np.float64), np.nan)
     array = np.asarray(to_host(as_real_array(entries, f"tensors[{place}]", "use its real part")), dtype=np.float64)

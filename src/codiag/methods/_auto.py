@@ -181,7 +181,7 @@ def as_method(method: object, init: Init = None) -> Method:
 
 def is_default(method: Method) -> bool:
     """Return whether a method is the default one, with all of its options as they are by default."""
-    return isinstance(method, Auto) and vars(method) == vars(DEFAULT)
+    return type(method) is type(DEFAULT) and vars(method) == vars(DEFAULT)
 
 
 def _named(method: object) -> Method:

@@ -307,7 +307,8 @@ def local_minimum(
     goal: float = math.inf,
 ) -> tuple[LocalMinimum, int]:
     """Take a start to a local minimum, and take exchange steps while they help; return their number, too."""
-    if problem.loss is None and problem.entries is not None and tournaments_apply(problem):
+    is_incomplete = problem.entries is not None and not problem.tensor.is_partial  # a list of entries is not unfolded
+    if problem.loss is None and is_incomplete and tournaments_apply(problem):
         result = approach(problem, start, limits, goal)
     else:
         problem, result = minimize_with_estimates(problem, start, limits)
