@@ -36,7 +36,10 @@ CHAPTERS = {
         "many optima|many components|no model|real tensors|overcomplete|small tensors|do not fit|than the data|"
         "recordings|dependent",
     ),
-    "components": ("Components, beside other libraries", "limit|orthogonal|local optima|orders|parafac2|coupled|profiles"),
+    "components": (
+        "Components, beside other libraries",
+        "limit|orthogonal|local optima|orders|parafac2|coupled|profiles",
+    ),
     "others": ("Other measurements", ""),
 }
 """Names of pages: their titles, and the words of sections that belong to them."""
