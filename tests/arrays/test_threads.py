@@ -32,7 +32,6 @@ WARNING = {  # the public functions: here, and nowhere below them, something is 
     "drop_in/_parafac2.py",
     "drop_in/_tensorly.py",
     "models/base/_model.py",
-    "problem/_loss.py",  # what is said of a table, by `Problem` and `transform`
 }
 
 

@@ -15,11 +15,11 @@ import codiag
 
 PACKAGE = Path(codiag.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-MOST_LINES = 26_320
+MOST_LINES = 28_900
 MOST_LINES_OF_A_FILE = 400
-MOST_FILES = 266
-MOST_CONSTANTS = 300
-MOST_PUBLIC_NAMES = 141
+MOST_FILES = 292
+MOST_CONSTANTS = 316
+MOST_PUBLIC_NAMES = 150
 MOST_MEMBERS = 28
 NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
