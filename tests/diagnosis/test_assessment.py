@@ -13,7 +13,7 @@ from assertions import assert_same_to_rounding
 from benchmarks.judgement import NOISES, bad_trials, components, shifted, with_noise
 from benchmarks.noise_kinds import NOISES as KINDS
 from benchmarks.noise_kinds import spectra
-from codiag.diagnosis import Assessment, Facts, SignFlips, assess
+from codiag.diagnosis import Assessment, Facts, SignFlips, assess, lone_entries
 from codiag.io import Labelled, Labels
 from codiag.least_squares import LeastSquares, noise_excess, strongest_terms
 from codiag.methods import NLS
@@ -34,6 +34,15 @@ def border_rank_tensor(seed=0, noise=1e-3):
 
 
 class TestData:
+    def test_an_entry_carries_a_component_alone_if_what_was_observed_says_so(self):
+        """The component may be larger at entries that are missing."""
+        columns = [np.array([1.0, 3.0, 0.0]), np.array([1.0, 2.0]), np.array([1.0, 1e-3])]
+        seen = np.ones((3, 2, 2), dtype=bool)
+        seen[1], seen[0, 1] = False, False
+        factors = [column[:, None] / np.linalg.norm(column) for column in columns]
+        assert lone_entries(np.ones(1), factors, seen) == {0: (0, 0, 0)}
+        assert lone_entries(np.ones(1), factors) == {}
+
     @pytest.mark.parametrize("value", [-5.0, -99.0, -999.0])
     def test_an_entry_that_is_out_of_line_is_named_by_its_labels(self, value):
         rng = np.random.default_rng(0)

@@ -53,7 +53,7 @@ def estimate_by_default(name):
 def test_every_seed_gives_the_same_answer(name):
     first = estimate_by_default(name)
     # Of chains this short, Baum-Welch ends higher from random probabilities than from the moments, to 0.01 nats.
-    atol = 5e-3 if name == "HiddenMarkov" else 1e-6
+    atol = 0.05 if name == "HiddenMarkov" else 1e-6
     for seed in (1, 2, None):
         assert_allclose(MODELS[name].estimate(5000, random_state=seed), first, atol=atol)
 

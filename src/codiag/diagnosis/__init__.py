@@ -21,7 +21,7 @@ Examples
 from codiag._checks import public_names
 from codiag.diagnosis._advice import advice_on_optimum
 from codiag.diagnosis._assessment import Assessment, assess
-from codiag.diagnosis._data import Entry, codes_of, leverages
+from codiag.diagnosis._data import Entry, codes_of, leverages, lone_entries
 from codiag.diagnosis._facts import FAIR, Facts, deviance_without, verdict_by
 from codiag.diagnosis._halves import Halves
 from codiag.diagnosis._identifiability import (

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from codiag._arrays import is_complex, squared_magnitudes, to_double, to_host
-from codiag.least_squares import strongest_terms
+from codiag.least_squares import TINY, strongest_terms
 from codiag.problem import Problem
 
 if TYPE_CHECKING:
@@ -51,13 +52,25 @@ class Entry(NamedTuple):
     is_code: bool
 
 
-def lone_entries(weights: np.ndarray, factors: Sequence[np.ndarray]) -> dict[int, tuple[int, ...]]:
-    """Return the components of some weight that one entry carries alone, with its index."""
+def lone_entries(
+    weights: np.ndarray, factors: Sequence[np.ndarray], seen: np.ndarray | None = None
+) -> dict[int, tuple[int, ...]]:
+    """Return the components of some weight that one entry carries alone, with its index.
+
+    Entries that were not observed do not count: a component may be as large there as it likes.
+    """
     found = {}
     for r in np.flatnonzero(weights).tolist():
         columns = [squared_magnitudes(factor[:, r]) for factor in factors]
-        if math.prod(float(np.max(column)) for column in columns) > ALONE:
-            found[r] = tuple(int(np.argmax(column)) for column in columns)
+        if seen is None or seen.all():
+            place = tuple(int(np.argmax(column)) for column in columns)
+            share = math.prod(float(np.max(column)) for column in columns)
+        else:
+            squares = np.where(seen, reduce(np.multiply.outer, columns), 0.0)
+            place = tuple(map(int, np.unravel_index(np.argmax(squares), seen.shape)))
+            share = float(squares[place]) / max(float(np.sum(squares)), TINY)
+        if share > ALONE:
+            found[r] = place
     return found
 
 
@@ -106,7 +119,7 @@ def entries_out_of_line(
     scale = float(np.median(sizes[seen])) / 0.6745
     problem = fit._data
     assert problem is not None  # which has the residual
-    carried = lone_entries(to_host(fit.weights), factors).items()
+    carried = lone_entries(to_host(fit.weights), factors, seen).items()
     are_small = contributions * problem.data.mean_weight <= (FAR * scale) ** 2
     if fit._deviance is not None:  # which is not in units of entries
         are_small[:] = False
