@@ -61,6 +61,12 @@ def test_noise_has_no_rank():
         codiag.factorize(noise, "auto", rng=0)
 
 
+def test_a_few_signs_under_non_negativity_have_no_rank():
+    """Nothing determines a fit of zeros."""
+    signs = np.array([[[1, 0, 1], [-1, 0, 0], [0, -1, 0]]])
+    assert codiag.choose_rank(signs, range(1, 4), constraints="nonnegative", rng=0).rank is None
+
+
 def test_what_is_wrong_at_every_rank_is_said_in_one_sentence():
     cells = load_breast_cancer().data.reshape(569, 3, 10)
     reason = codiag.choose_rank(cells, rng=0).reason
