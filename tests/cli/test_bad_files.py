@@ -139,10 +139,8 @@ def test_signs_between_thousands_are_not_taken_out_of_dates(tmp_path):
     for dates in ([], ["--dates", "day:%d.%m.%Y"]):
         result = runner.invoke(app, ["factorize", str(tmp_path / "x.csv"), "--rank", "1", "--force", *options, *dates])
         assert result.exit_code == 0, result.output
-        days = [line.split(",")[3] for line in (tmp_path / "out.csv").read_text().splitlines() if ",day," in line]
-        assert days == (
-            ["2024-01-01T00:00:00.000000", "2024-01-02T00:00:00.000000"] if dates else ["01.01.2024", "02.01.2024"]
-        )
+        days = [line.split(",")[3][:19] for line in (tmp_path / "out.csv").read_text().splitlines() if ",day," in line]
+        assert days == (["2024-01-01T00:00:00", "2024-01-02T00:00:00"] if dates else ["01.01.2024", "02.01.2024"])
     result = runner.invoke(
         app, ["factorize", str(tmp_path / "x.csv"), "--rank", "1", *options[:6], "--dates", "day:%Y"]
     )

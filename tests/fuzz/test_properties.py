@@ -47,7 +47,7 @@ def test_wrong_arguments_are_refused_by_name(area):
     run(broken(calls), EXAMPLES * weight // 20)
 
 
-def run_with(fault, limit=0.5):
+def run_with(fault, limit=3.0):
     """Run the properties with a fault patched in."""
     real = functools.reduce(getattr, fault.target.split(".")[1:], __import__(fault.target.split(".")[0]))
 
