@@ -216,7 +216,7 @@ class TestModel:
         tensor = np.random.default_rng(0).integers(-3, 4, (5, 2, 6)).astype(float)
         with pytest.warns(codiag.ConvergenceWarning, match="degenerate"):
             fit = codiag.factorize(tensor, 5, rng=0)
-        assert fit.weights[0] > 1e2 * fit._norm
+        assert fit.weights[0] > 10 * fit._norm
         assert not fit.converged
 
     def test_correlated_components_that_do_not_cancel_pass(self):

@@ -112,7 +112,7 @@ def large(monkeypatch):
     return noisy(SHAPE)
 
 
-def fits_agree(fit, expected, atol=1e-10):
+def fits_agree(fit, expected, atol=1e-8):  # sums by chunk are taken in another order, and steps end elsewhere
     assert fit.converged == expected.converged
     assert fit.relative_error == pytest.approx(expected.relative_error, abs=atol)
     assert fit.problem.n_observed == expected.problem.n_observed
