@@ -55,7 +55,10 @@ def test_every_seed_gives_the_same_answer(name):
     # Of chains this short, Baum-Welch ends higher from random probabilities than from the moments, to 0.01 nats.
     atol = 0.05 if name == "HiddenMarkov" else 1e-6
     for seed in (1, 2, None):
-        assert_allclose(MODELS[name].estimate(5000, random_state=seed), first, atol=atol)
+        found = MODELS[name].estimate(5000, random_state=seed)
+        if name == "HiddenMarkov":  # two of its states are about as frequent, and may change places
+            found = found[linear_sum_assignment(np.abs(first[:, None] - found).sum(axis=2))[1]]
+        assert_allclose(found, first, atol=atol)
 
 
 @EVERY
