@@ -92,6 +92,14 @@ def test_sweeps_and_gauss_newton_steps_end_at_one_minimum(rule):
     assert_allclose(sweeps.to_tensor(), steps.to_tensor(), atol=1e-4)
 
 
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_smooth_leaves_polynomials_below_its_order_alone(order):
+    points = np.arange(9.0)
+    for degree in range(4):
+        product = Smooth(1.0, order=order).penalty_product(points[:, None] ** degree)
+        assert bool(np.allclose(product, 0)) == (degree < order)
+
+
 def test_strengths_have_their_limits():
     _, tensor = noisy()
     plain = codiag.factorize(tensor, 2, rng=0)
